@@ -47,6 +47,11 @@ pub enum FromGuard {
         /// Why.
         message: String,
     },
+    /// The guard got SIGTERM from outside, usually because the pod is being deleted, and passed it on.
+    Terminating {
+        /// Under this holding.
+        holding: HoldingId,
+    },
     /// The workload's first process ended by itself. Tells how, never that the container is dead:
     /// only the pidfd proves that.
     Ended {
