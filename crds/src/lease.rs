@@ -1,0 +1,235 @@
+//! What a user writes: the spec, with every static default in the schema.
+//!
+//! Durations are texts in the Gateway API form (GEP-2257), so that a manifest reads back as it was written.
+
+#![expect(
+    clippy::duplicated_attributes,
+    reason = "clippy takes equal keys of two printer columns for one attribute"
+)]
+#![expect(unreachable_pub, reason = "KubeSchema repeats each public struct inside a function")]
+
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::status::FencedLeaseStatus;
+
+/// A resource that one pod at a time may work on. The holder has a lease and a fence, an integer that only
+/// grows; when the lease is lost the holder's processes are killed before another pod can have it.
+#[derive(Clone, CustomResource, Debug, Deserialize, KubeSchema, PartialEq, Serialize)]
+#[kube(
+    group = "fencedlease.dev",
+    version = "v1alpha1",
+    kind = "FencedLease",
+    plural = "fencedleases",
+    shortname = "fl",
+    namespaced,
+    doc = "A resource that one pod at a time may work on, with a fence that only grows.",
+    status = "FencedLeaseStatus",
+    derive = "PartialEq",
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+    printcolumn(name = "Holder", type_ = "string", json_path = ".status.holder.podName"),
+    printcolumn(name = "Fence", type_ = "integer", json_path = ".status.fence"),
+    printcolumn(
+        name = "Held",
+        type_ = "date",
+        json_path = ".status.holder.since",
+        description = "For how long the holder has had the lease"
+    ),
+    printcolumn(name = "Standbys", type_ = "integer", json_path = ".status.standbys"),
+    printcolumn(
+        name = "Last Loss",
+        type_ = "date",
+        json_path = ".status.lastLoss.time",
+        description = "How long ago a holder lost the lease"
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].status",
+        description = "Whether a pod could hold the lease now"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Node", type_ = "string", json_path = ".status.holder.nodeName", priority = 1),
+    printcolumn(
+        name = "Workload",
+        type_ = "string",
+        json_path = ".status.holder.workload.name",
+        priority = 1
+    ),
+    printcolumn(name = "Loss Reason", type_ = "string", json_path = ".status.lastLoss.reason", priority = 1),
+    printcolumn(name = "Outdated", type_ = "integer", json_path = ".status.outdatedPods", priority = 1),
+    printcolumn(name = "TTL", type_ = "string", json_path = ".spec.ttl", priority = 1),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].reason",
+        priority = 1
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct FencedLeaseSpec {
+    /// How long the lease lasts in Redis without a renewal. 5s to 10m.
+    #[serde(default = "default_ttl")]
+    pub ttl: String,
+
+    /// From the send of one renewal to the next. 100ms to 5m; unset is a third of the ttl, shown in the status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub renew_interval: Option<String>,
+
+    /// How long a renewal may take before the lease counts as lost. 50ms to 1m.
+    #[serde(default = "default_renew_timeout")]
+    pub renew_timeout: String,
+
+    /// From SIGTERM to SIGKILL when the lease is lost by silence. 0s to 5m.
+    #[serde(default = "default_grace_period")]
+    pub grace_period: String,
+
+    /// How long the kernel may take to end the killed processes; more memory needs more. 200ms to 5m.
+    #[serde(default = "default_kill_budget")]
+    pub kill_budget: String,
+
+    /// How much time must remain for a final commit to be allowed to start. 0s to 5m.
+    #[serde(default = "default_commit_margin")]
+    pub commit_margin: String,
+
+    /// The longest that one pod may hold the lease; each time up to a tenth less, at random, so that
+    /// restarts spread. 1m to 720h.
+    #[serde(default = "default_max_hold")]
+    pub max_hold: String,
+
+    /// How long before the end by maxHold the application is warned. 0s to 1h, at most half of maxHold.
+    #[serde(default = "default_max_hold_warning")]
+    pub max_hold_warning: String,
+
+    /// The Redis that keeps the lease. Unset is the installation's. All or nothing: if it is set, nothing of
+    /// the installation's is used, its password neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "RedisSpec")]
+    pub redis: Option<RedisSpec>,
+
+    /// How pods wait while another one holds the lease.
+    #[serde(default)]
+    pub standby: StandbySpec,
+}
+
+/// A Redis of the FencedLease's own.
+#[derive(Clone, Debug, Deserialize, KubeSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RedisSpec {
+    /// Where it answers: exactly one `host:port`.
+    #[schemars(length(min = 1, max = 1))]
+    pub addresses: Vec<String>,
+
+    /// The number of the database.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 65535))]
+    pub database: i64,
+
+    /// How to log in. Unset: this Redis asks for no password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "RedisAuth")]
+    pub auth: Option<RedisAuth>,
+}
+
+/// How to log in to Redis.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RedisAuth {
+    /// A Secret with the key `password`, and `username` if it is not Redis's default user.
+    pub secret_ref: SecretReference,
+}
+
+/// A Secret of the same namespace.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SecretReference {
+    /// The Secret's name.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+}
+
+/// How pods wait while another one holds the lease.
+#[derive(Clone, Copy, Debug, Default, Deserialize, KubeSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StandbySpec {
+    /// Warm: the containers exist already and start in milliseconds. Cold: they are created once the pod has
+    /// the lease. Auto: warm where the pod's probes and hooks allow it.
+    #[serde(default)]
+    pub mode: StandbyMode,
+
+    /// Whether a waiting pod is Ready. Auto: a warm one is, unless a guarded container has ports or a
+    /// readiness probe.
+    #[serde(default)]
+    pub readiness: StandbyReadiness,
+}
+
+/// Whether a standby's containers exist already.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+pub enum StandbyMode {
+    /// Warm where the pod's probes and hooks allow it, cold otherwise.
+    #[default]
+    Auto,
+    /// They exist and wait.
+    Warm,
+    /// They are created once the pod has the lease.
+    Cold,
+}
+
+/// Whether a waiting pod is Ready.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+pub enum StandbyReadiness {
+    /// A warm one is, unless a guarded container has ports or a readiness probe.
+    #[default]
+    Auto,
+    /// It is.
+    Ready,
+    /// It is not, so that Services follow the holder.
+    NotReady,
+}
+
+impl Default for FencedLeaseSpec {
+    fn default() -> Self {
+        Self {
+            ttl: default_ttl(),
+            renew_interval: None,
+            renew_timeout: default_renew_timeout(),
+            grace_period: default_grace_period(),
+            kill_budget: default_kill_budget(),
+            commit_margin: default_commit_margin(),
+            max_hold: default_max_hold(),
+            max_hold_warning: default_max_hold_warning(),
+            redis: None,
+            standby: StandbySpec::default(),
+        }
+    }
+}
+
+fn default_ttl() -> String {
+    "15s".to_owned()
+}
+
+fn default_renew_timeout() -> String {
+    "1s".to_owned()
+}
+
+fn default_grace_period() -> String {
+    "2s".to_owned()
+}
+
+fn default_kill_budget() -> String {
+    "2s".to_owned()
+}
+
+fn default_commit_margin() -> String {
+    "2s".to_owned()
+}
+
+fn default_max_hold() -> String {
+    "24h".to_owned()
+}
+
+fn default_max_hold_warning() -> String {
+    "1m".to_owned()
+}

@@ -1,0 +1,1 @@
+//! The rules that the API server checks, in CEL.
