@@ -1,0 +1,128 @@
+//! Where are certificates kept? In one Secret, changed only under its resourceVersion.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client};
+
+use super::Material;
+use super::issue::{IssueError, carry_out};
+use super::plan::plan;
+
+/// Key of the material in the Secret.
+const MATERIAL_KEY: &str = "certificates.json";
+/// Key of the bundle, for people and other tools.
+const BUNDLE_KEY: &str = "ca.crt";
+/// Steps of one round: adding, signing and dropping, and one more that finds nothing left.
+const MOST_STEPS: usize = 4;
+/// How often another replica may come first in one round.
+const MOST_CONFLICTS: usize = 5;
+
+/// The Secret that keeps the material.
+#[derive(Clone)]
+pub struct CertificateStore {
+    secrets: Api<Secret>,
+    name: String,
+    names: Vec<String>,
+}
+
+/// Why the material is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The API server did not do what was asked.
+    #[error("cannot read or write the Secret {name}")]
+    Kubernetes {
+        /// The Secret.
+        name: String,
+        /// The API server's answer.
+        #[source]
+        source: kube::Error,
+    },
+    /// A certificate could not be made.
+    #[error(transparent)]
+    Issue(#[from] IssueError),
+    /// The material could not be written down.
+    #[error("cannot write the certificates as JSON")]
+    Json(#[from] serde_json::Error),
+    /// Other replicas changed the Secret again and again.
+    #[error("the Secret {0} was changed by others {MOST_CONFLICTS} times in a row")]
+    Conflict(String),
+}
+
+impl CertificateStore {
+    /// The Secret `name` in `namespace`, with a leaf for `names`.
+    pub fn new(client: Client, namespace: &str, name: String, names: Vec<String>) -> Self {
+        Self { secrets: Api::namespaced(client, namespace), name, names }
+    }
+
+    /// The material after every step that is due at `now`. Whichever replica comes first does a step; the
+    /// others take over what it wrote.
+    pub async fn bring_up_to_date(&self, now: Timestamp) -> Result<Material, StoreError> {
+        let (mut steps, mut conflicts) = (0, 0);
+        loop {
+            let secret = self.secrets.get_opt(&self.name).await.map_err(|source| self.failed(source))?;
+            let material = secret.as_ref().and_then(read);
+            let step = plan(material.as_ref(), &self.names, now);
+            match (carry_out(&step, material.as_ref(), &self.names, now)?, material) {
+                (None, Some(material)) => return Ok(material),
+                (Some(_), Some(material)) if steps >= MOST_STEPS => return Ok(material),
+                (next, _) => {
+                    let Some(next) = next else { return Err(StoreError::Conflict(self.name.clone())) };
+                    if self.write(secret, &next).await? {
+                        tracing::info!(secret = self.name, ?step, "certificates changed");
+                        steps += 1;
+                    } else {
+                        conflicts += 1;
+                    }
+                    if conflicts > MOST_CONFLICTS {
+                        return Err(StoreError::Conflict(self.name.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether it was written; not if another replica was first.
+    async fn write(&self, secret: Option<Secret>, material: &Material) -> Result<bool, StoreError> {
+        let data = BTreeMap::from([
+            (MATERIAL_KEY.to_owned(), ByteString(serde_json::to_vec(material)?)),
+            (BUNDLE_KEY.to_owned(), ByteString(material.bundle_pem().into_bytes())),
+        ]);
+        let params = PostParams::default();
+        let written = match secret {
+            Some(secret) => {
+                self.secrets.replace(&self.name, &params, &Secret { data: Some(data), ..secret }).await
+            }
+            None => {
+                let metadata = ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() };
+                self.secrets
+                    .create(&params, &Secret { metadata, data: Some(data), ..Secret::default() })
+                    .await
+            }
+        };
+        match written {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+            Err(source) => Err(self.failed(source)),
+        }
+    }
+
+    fn failed(&self, source: kube::Error) -> StoreError {
+        StoreError::Kubernetes { name: self.name.clone(), source }
+    }
+}
+
+/// What cannot be read counts as absent: it is made anew, which mends it.
+fn read(secret: &Secret) -> Option<Material> {
+    let bytes = secret.data.as_ref()?.get(MATERIAL_KEY)?;
+    match serde_json::from_slice(&bytes.0) {
+        Ok(material) => Some(material),
+        Err(error) => {
+            tracing::warn!(%error, "the Secret's {MATERIAL_KEY} cannot be read; new certificates are made");
+            None
+        }
+    }
+}
