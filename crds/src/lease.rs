@@ -2,16 +2,13 @@
 //!
 //! Durations are texts in the Gateway API form (GEP-2257), so that a manifest reads back as it was written.
 
-#![expect(
-    clippy::duplicated_attributes,
-    reason = "clippy takes equal keys of two printer columns for one attribute"
-)]
 #![expect(unreachable_pub, reason = "KubeSchema repeats each public struct inside a function")]
 
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::rules::{self, ADDRESS_LENGTH, DURATION_LENGTH, DURATION_PATTERN};
 use crate::status::FencedLeaseStatus;
 
 /// A resource that one pod at a time may work on. The holder has a lease and a fence, an integer that only
@@ -27,6 +24,7 @@ use crate::status::FencedLeaseStatus;
     doc = "A resource that one pod at a time may work on, with a fence that only grows.",
     status = "FencedLeaseStatus",
     derive = "PartialEq",
+    validation = rules::name_fits(),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Holder", type_ = "string", json_path = ".status.holder.podName"),
     printcolumn(name = "Fence", type_ = "integer", json_path = ".status.fence"),
@@ -67,40 +65,69 @@ use crate::status::FencedLeaseStatus;
         priority = 1
     )
 )]
+#[x_kube(
+    validation = rules::time_to_kill(),
+    validation = rules::time_to_commit(),
+    validation = rules::warning_within_hold()
+)]
 #[serde(rename_all = "camelCase")]
 pub struct FencedLeaseSpec {
     /// How long the lease lasts in Redis without a renewal. 5s to 10m.
     #[serde(default = "default_ttl")]
+    #[schemars(length(max = DURATION_LENGTH), regex(pattern = DURATION_PATTERN))]
+    #[x_kube(validation = rules::duration_form("ttl"))]
+    #[x_kube(validation = rules::duration_range("ttl", 5_000, 600_000))]
     pub ttl: String,
 
     /// From the send of one renewal to the next. 100ms to 5m; unset is a third of the ttl, shown in the status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
+    #[schemars(length(max = DURATION_LENGTH), regex(pattern = DURATION_PATTERN))]
+    #[x_kube(validation = rules::duration_form("renewInterval"))]
+    #[x_kube(validation = rules::duration_range("renewInterval", 100, 300_000))]
     pub renew_interval: Option<String>,
 
     /// How long a renewal may take before the lease counts as lost. 50ms to 1m.
     #[serde(default = "default_renew_timeout")]
+    #[schemars(length(max = DURATION_LENGTH), regex(pattern = DURATION_PATTERN))]
+    #[x_kube(validation = rules::duration_form("renewTimeout"))]
+    #[x_kube(validation = rules::duration_range("renewTimeout", 50, 60_000))]
     pub renew_timeout: String,
 
     /// From SIGTERM to SIGKILL when the lease is lost by silence. 0s to 5m.
     #[serde(default = "default_grace_period")]
+    #[schemars(length(max = DURATION_LENGTH), regex(pattern = DURATION_PATTERN))]
+    #[x_kube(validation = rules::duration_form("gracePeriod"))]
+    #[x_kube(validation = rules::duration_range("gracePeriod", 0, 300_000))]
     pub grace_period: String,
 
     /// How long the kernel may take to end the killed processes; more memory needs more. 200ms to 5m.
     #[serde(default = "default_kill_budget")]
+    #[schemars(length(max = DURATION_LENGTH), regex(pattern = DURATION_PATTERN))]
+    #[x_kube(validation = rules::duration_form("killBudget"))]
+    #[x_kube(validation = rules::duration_range("killBudget", 200, 300_000))]
     pub kill_budget: String,
 
     /// How much time must remain for a final commit to be allowed to start. 0s to 5m.
     #[serde(default = "default_commit_margin")]
+    #[schemars(length(max = DURATION_LENGTH), regex(pattern = DURATION_PATTERN))]
+    #[x_kube(validation = rules::duration_form("commitMargin"))]
+    #[x_kube(validation = rules::duration_range("commitMargin", 0, 300_000))]
     pub commit_margin: String,
 
     /// The longest that one pod may hold the lease; each time up to a tenth less, at random, so that
     /// restarts spread. 1m to 720h.
     #[serde(default = "default_max_hold")]
+    #[schemars(length(max = DURATION_LENGTH), regex(pattern = DURATION_PATTERN))]
+    #[x_kube(validation = rules::duration_form("maxHold"))]
+    #[x_kube(validation = rules::duration_range("maxHold", 60_000, 2_592_000_000))]
     pub max_hold: String,
 
     /// How long before the end by maxHold the application is warned. 0s to 1h, at most half of maxHold.
     #[serde(default = "default_max_hold_warning")]
+    #[schemars(length(max = DURATION_LENGTH), regex(pattern = DURATION_PATTERN))]
+    #[x_kube(validation = rules::duration_form("maxHoldWarning"))]
+    #[x_kube(validation = rules::duration_range("maxHoldWarning", 0, 3_600_000))]
     pub max_hold_warning: String,
 
     /// The Redis that keeps the lease. Unset is the installation's. All or nothing: if it is set, nothing of
@@ -119,7 +146,8 @@ pub struct FencedLeaseSpec {
 #[serde(rename_all = "camelCase")]
 pub struct RedisSpec {
     /// Where it answers: exactly one `host:port`.
-    #[schemars(length(min = 1, max = 1))]
+    #[schemars(length(min = 1, max = 1), inner(length(max = ADDRESS_LENGTH)))]
+    #[x_kube(validation = rules::addresses_form())]
     pub addresses: Vec<String>,
 
     /// The number of the database.
@@ -142,16 +170,18 @@ pub struct RedisAuth {
 }
 
 /// A Secret of the same namespace.
-#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, KubeSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretReference {
     /// The Secret's name.
     #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = rules::secret_name_form())]
     pub name: String,
 }
 
 /// How pods wait while another one holds the lease.
 #[derive(Clone, Copy, Debug, Default, Deserialize, KubeSchema, PartialEq, Serialize)]
+#[x_kube(validation = rules::cold_is_not_ready())]
 #[serde(rename_all = "camelCase")]
 pub struct StandbySpec {
     /// Warm: the containers exist already and start in milliseconds. Cold: they are created once the pod has

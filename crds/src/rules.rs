@@ -1,1 +1,242 @@
-//! The rules that the API server checks, in CEL.
+//! The rules that the API server checks, in CEL, with messages that name field, value and remedy.
+//!
+//! Timing is decided by rules (R) and (C) in whole milliseconds, as the sidecar decides it; a test holds the
+//! two together. Every drift, margin and stall below is a constant of the release: drift 1/5, both others 500 ms.
+
+use kube::core::{Message, Rule};
+
+/// A duration as users write it, in the Gateway API form.
+pub(crate) const DURATION_PATTERN: &str = "^([0-9]{1,5}(h|m|s|ms)){1,4}$";
+/// The most characters that a duration has.
+pub(crate) const DURATION_LENGTH: u32 = 24;
+/// The most characters that an address has: a DNS name, a colon, a port.
+pub(crate) const ADDRESS_LENGTH: u32 = 259;
+
+const PORT: &str = "([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])";
+const HOST: &str = r"([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\\[[0-9A-Fa-f:.]+\\])";
+
+/// A duration field of the spec has the form of a duration.
+pub(crate) fn duration_form(field: &str) -> Rule {
+    rule(
+        format!("self.matches('{DURATION_PATTERN}')"),
+        format!(
+            "'spec.{field} \"%s\" is not a duration: write one to four numbers of at most five digits, \
+             each with h, m, s or ms, such as 15s, 500ms or 1m30s'.format([self])"
+        ),
+    )
+}
+
+/// A duration field of the spec lies in its range, in milliseconds.
+pub(crate) fn duration_range(field: &str, least_ms: u32, most_ms: u32) -> Rule {
+    let (least, most) = (seconds(least_ms), seconds(most_ms));
+    rule(
+        format!(
+            "!self.matches('{DURATION_PATTERN}') || \
+             (duration(self) >= duration('{least_ms}ms') && duration(self) <= duration('{most_ms}ms'))"
+        ),
+        format!(
+            "'spec.{field} is %ss: it must lie between {least} and {most}'.format({})",
+            in_seconds(&["duration(self).getMilliseconds()".to_owned()])
+        ),
+    )
+}
+
+/// Rule (R): a renewal that times out is noticed early enough to end the workload in time.
+pub(crate) fn time_to_kill() -> Rule {
+    let t = Timing::new();
+    let Timing { ttl, interval, timeout, grace, budget, .. } = &t;
+    let message = format!(
+        "'spec.ttl %ss is too short: renewInterval %ss + renewTimeout %ss + 3 × stall 0.5s + gracePeriod %ss + \
+         killBudget %ss = %ss must be below ttl/1.2 − 0.5s = %ss. Set ttl to %ss or more%s'.format({} + [{}])",
+        in_seconds(&[
+            ttl.clone(),
+            interval.clone(),
+            timeout.clone(),
+            grace.clone(),
+            budget.clone(),
+            format!("{interval} + {timeout} + 1500 + {grace} + {budget}"),
+            t.validity(),
+            t.ttl_needed(),
+        ]),
+        shorter(
+            "gracePeriod",
+            &format!("5 * {ttl} - 6 * ({interval} + {timeout} + {budget} + 2000) - 1"),
+            &t.commit_holds(),
+        ),
+    );
+    rule(format!("!({}) || {}", Timing::well_formed(), t.kill_holds()), message).field_path(".ttl")
+}
+
+/// Rule (C): a healthy holder is never told that it is too late to commit. Speaks only where rule (R) holds,
+/// so that one mistake gets one message.
+pub(crate) fn time_to_commit() -> Rule {
+    let t = Timing::new();
+    let Timing { ttl, interval, timeout, budget, margin, .. } = &t;
+    let message = format!(
+        "'spec.commitMargin %ss is too long: renewInterval %ss + renewTimeout %ss + stall 0.5s + commitMargin %ss \
+         = %ss must be below the %ss from a renewal to the kill instant. Set ttl to %ss or more%s'.format({} + \
+         [{}])",
+        in_seconds(&[
+            margin.clone(),
+            interval.clone(),
+            timeout.clone(),
+            margin.clone(),
+            format!("{interval} + {timeout} + 500 + {margin}"),
+            format!("{} - 500 - {budget}", t.validity()),
+            t.ttl_needed(),
+        ]),
+        shorter(
+            "commitMargin",
+            &format!("5 * {ttl} - 6 * ({interval} + {timeout} + {budget} + 1500) - 1"),
+            "true",
+        ),
+    );
+    let condition = format!("!({}) || !({}) || {}", Timing::well_formed(), t.kill_holds(), t.commit_holds());
+    rule(condition, message).field_path(".commitMargin")
+}
+
+/// The warning before `maxHold` leaves at least as much time without one.
+pub(crate) fn warning_within_hold() -> Rule {
+    let (hold, warning) = (milliseconds("maxHold"), milliseconds("maxHoldWarning"));
+    rule(
+        format!("!({} && {}) || 2 * {warning} <= {hold}", formed("maxHold"), formed("maxHoldWarning")),
+        format!(
+            "'spec.maxHoldWarning %ss is too long: it must be at most half of maxHold %ss. Set it to %ss or less, \
+             or raise maxHold.'.format({})",
+            in_seconds(&[warning.clone(), hold.clone(), format!("{hold} / 2")]),
+        ),
+    )
+    .field_path(".maxHoldWarning")
+}
+
+/// A cold standby has no containers yet, so it cannot be Ready.
+pub(crate) fn cold_is_not_ready() -> Rule {
+    Rule::new("!(self.mode == 'Cold' && self.readiness == 'Ready')")
+        .message(
+            "spec.standby.readiness is Ready with mode Cold: a cold standby is never Ready, since its containers \
+             do not exist yet. Set readiness to NotReady or Auto, or mode to Warm.",
+        )
+        .field_path(".readiness")
+}
+
+/// Each address is `host:port`.
+pub(crate) fn addresses_form() -> Rule {
+    let form = format!("matches('^{HOST}:{PORT}$')");
+    rule(
+        format!("self.all(address, address.{form})"),
+        "'spec.redis.addresses[0] is \"%s\": write host:port with a port between 1 and 65535, without a scheme, \
+         such as redis.shop.svc:6379'.format([self[0]])"
+            .to_owned(),
+    )
+}
+
+/// A reference names an object that can exist.
+pub(crate) fn secret_name_form() -> Rule {
+    rule(
+        "self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')".to_owned(),
+        "'spec.redis.auth.secretRef.name is \"%s\": write the name of a Secret of this namespace: a-z, 0-9, \"-\" \
+         and \".\", with a letter or digit at both ends'.format([self])"
+            .to_owned(),
+    )
+}
+
+/// The name fits into a label's value.
+pub(crate) fn name_fits() -> Rule {
+    rule(
+        "self.metadata.name.size() <= 63".to_owned(),
+        "'metadata.name has %d characters: use at most 63, since pods carry the name as a label'.format(\
+         [self.metadata.name.size()])"
+            .to_owned(),
+    )
+}
+
+/// CEL expressions for the fields that decide the timing, each a number of milliseconds.
+struct Timing {
+    ttl: String,
+    interval: String,
+    timeout: String,
+    grace: String,
+    budget: String,
+    margin: String,
+}
+
+impl Timing {
+    fn new() -> Self {
+        let ttl = milliseconds("ttl");
+        Self {
+            interval: format!("(has(self.renewInterval) ? {} : {ttl} / 3)", milliseconds("renewInterval")),
+            ttl,
+            timeout: milliseconds("renewTimeout"),
+            grace: milliseconds("gracePeriod"),
+            budget: milliseconds("killBudget"),
+            margin: milliseconds("commitMargin"),
+        }
+    }
+
+    /// Whether every field can be read at all; else its own rule speaks.
+    fn well_formed() -> String {
+        let fields = ["ttl", "renewTimeout", "gracePeriod", "killBudget", "commitMargin"].map(formed);
+        format!("{} && (!has(self.renewInterval) || {})", fields.join(" && "), formed("renewInterval"))
+    }
+
+    fn kill_holds(&self) -> String {
+        let Self { ttl, interval, timeout, grace, budget, .. } = self;
+        format!("6 * ({interval} + {timeout} + {grace} + {budget} + 2000) < 5 * {ttl}")
+    }
+
+    fn commit_holds(&self) -> String {
+        let Self { ttl, interval, timeout, budget, margin, .. } = self;
+        format!("6 * ({interval} + {timeout} + {budget} + {margin} + 1500) < 5 * {ttl}")
+    }
+
+    fn validity(&self) -> String {
+        format!("5 * {} / 6 - 500", self.ttl)
+    }
+
+    /// The smallest ttl from which on every ttl satisfies both rules, the other fields as they are.
+    fn ttl_needed(&self) -> String {
+        let Self { timeout, grace, budget, margin, .. } = self;
+        let rest =
+            format!("({timeout} + {budget} + 1500 + ({grace} + 500 > {margin} ? {grace} + 500 : {margin}))");
+        let interval = milliseconds("renewInterval");
+        format!(
+            "(has(self.renewInterval) ? 6 * ({interval} + {rest}) / 5 + 1 : \
+             2 * {rest} + (2 * {rest} % 3 == 0 ? 1 : 0))"
+        )
+    }
+}
+
+/// The end of a message: another field is named only where shortening it alone suffices. `six_times_room` is
+/// six times what is left for it.
+fn shorter(field: &str, six_times_room: &str, on_condition: &str) -> String {
+    format!(
+        "{on_condition} && {six_times_room} >= 0 ? ', or shorten {field} to %ss or less.'.format({}) : '.'",
+        in_seconds(&[format!("({six_times_room}) / 6")])
+    )
+}
+
+fn rule(condition: String, message: String) -> Rule {
+    Rule::new(condition).message(Message::Expression(message))
+}
+
+fn formed(field: &str) -> String {
+    format!("self.{field}.matches('{DURATION_PATTERN}')")
+}
+
+fn milliseconds(field: &str) -> String {
+    format!("duration(self.{field}).getMilliseconds()")
+}
+
+/// A list of texts, each a number of milliseconds in seconds: `9.2`, `15`. Whole seconds apart, because API
+/// servers and libraries differ in how they write a double that is whole.
+fn in_seconds(milliseconds: &[String]) -> String {
+    format!(
+        "[{}].map(ms, ms % 1000 == 0 ? string(ms / 1000) : string(double(ms) / 1000.0))",
+        milliseconds.join(", ")
+    )
+}
+
+fn seconds(milliseconds: u32) -> String {
+    let text = format!("{}.{:03}", milliseconds / 1000, milliseconds % 1000);
+    format!("{}s", text.trim_end_matches('0').trim_end_matches('.'))
+}
