@@ -76,7 +76,7 @@ pub struct FencedLeaseSpec {
     #[serde(default = "default_ttl")]
     #[schemars(length(max = DURATION_LENGTH), regex(pattern = DURATION_PATTERN))]
     #[x_kube(validation = rules::duration_form("ttl"))]
-    #[x_kube(validation = rules::duration_range("ttl", 5_000, 600_000))]
+    #[x_kube(validation = rules::duration_range("ttl", "5s", "600s"))]
     pub ttl: String,
 
     /// From the send of one renewal to the next. 100ms to 5m; unset is a third of the ttl, shown in the status.
@@ -84,35 +84,35 @@ pub struct FencedLeaseSpec {
     #[schemars(with = "String")]
     #[schemars(length(max = DURATION_LENGTH), regex(pattern = DURATION_PATTERN))]
     #[x_kube(validation = rules::duration_form("renewInterval"))]
-    #[x_kube(validation = rules::duration_range("renewInterval", 100, 300_000))]
+    #[x_kube(validation = rules::duration_range("renewInterval", "0.1s", "300s"))]
     pub renew_interval: Option<String>,
 
     /// How long a renewal may take before the lease counts as lost. 50ms to 1m.
     #[serde(default = "default_renew_timeout")]
     #[schemars(length(max = DURATION_LENGTH), regex(pattern = DURATION_PATTERN))]
     #[x_kube(validation = rules::duration_form("renewTimeout"))]
-    #[x_kube(validation = rules::duration_range("renewTimeout", 50, 60_000))]
+    #[x_kube(validation = rules::duration_range("renewTimeout", "0.05s", "60s"))]
     pub renew_timeout: String,
 
     /// From SIGTERM to SIGKILL when the lease is lost by silence. 0s to 5m.
     #[serde(default = "default_grace_period")]
     #[schemars(length(max = DURATION_LENGTH), regex(pattern = DURATION_PATTERN))]
     #[x_kube(validation = rules::duration_form("gracePeriod"))]
-    #[x_kube(validation = rules::duration_range("gracePeriod", 0, 300_000))]
+    #[x_kube(validation = rules::duration_range("gracePeriod", "0s", "300s"))]
     pub grace_period: String,
 
     /// How long the kernel may take to end the killed processes; more memory needs more. 200ms to 5m.
     #[serde(default = "default_kill_budget")]
     #[schemars(length(max = DURATION_LENGTH), regex(pattern = DURATION_PATTERN))]
     #[x_kube(validation = rules::duration_form("killBudget"))]
-    #[x_kube(validation = rules::duration_range("killBudget", 200, 300_000))]
+    #[x_kube(validation = rules::duration_range("killBudget", "0.2s", "300s"))]
     pub kill_budget: String,
 
     /// How much time must remain for a final commit to be allowed to start. 0s to 5m.
     #[serde(default = "default_commit_margin")]
     #[schemars(length(max = DURATION_LENGTH), regex(pattern = DURATION_PATTERN))]
     #[x_kube(validation = rules::duration_form("commitMargin"))]
-    #[x_kube(validation = rules::duration_range("commitMargin", 0, 300_000))]
+    #[x_kube(validation = rules::duration_range("commitMargin", "0s", "300s"))]
     pub commit_margin: String,
 
     /// The longest that one pod may hold the lease; each time up to a tenth less, at random, so that
@@ -120,14 +120,14 @@ pub struct FencedLeaseSpec {
     #[serde(default = "default_max_hold")]
     #[schemars(length(max = DURATION_LENGTH), regex(pattern = DURATION_PATTERN))]
     #[x_kube(validation = rules::duration_form("maxHold"))]
-    #[x_kube(validation = rules::duration_range("maxHold", 60_000, 2_592_000_000))]
+    #[x_kube(validation = rules::duration_range("maxHold", "1m", "720h"))]
     pub max_hold: String,
 
     /// How long before the end by maxHold the application is warned. 0s to 1h, at most half of maxHold.
     #[serde(default = "default_max_hold_warning")]
     #[schemars(length(max = DURATION_LENGTH), regex(pattern = DURATION_PATTERN))]
     #[x_kube(validation = rules::duration_form("maxHoldWarning"))]
-    #[x_kube(validation = rules::duration_range("maxHoldWarning", 0, 3_600_000))]
+    #[x_kube(validation = rules::duration_range("maxHoldWarning", "0s", "1h"))]
     pub max_hold_warning: String,
 
     /// The Redis that keeps the lease. Unset is the installation's. All or nothing: if it is set, nothing of
