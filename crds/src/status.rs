@@ -99,6 +99,12 @@ pub struct Holder {
     pub guard: GuardKind,
     /// Since when it holds the lease.
     pub since: Time,
+    /// When it was last heard of, written every 20 seconds or so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_report: Option<Time>,
+    /// Whether it lost the lease and its processes are not proven dead yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kill_pending: bool,
 }
 
 /// A workload that makes pods.
