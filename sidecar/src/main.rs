@@ -1,0 +1,23 @@
+//! `fencedlease`: one static binary, a subcommand for each part that it plays in a pod.
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use fencedlease_sidecar::args::{Args, Command};
+use fencedlease_sidecar::{guard, hold};
+use fencedlease_wire::exit;
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // Printing can only fail where nobody reads.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(exit::BAD_SETTINGS) } else { ExitCode::SUCCESS };
+        }
+    };
+    match args.command {
+        Command::Hold(args) => hold::run(args),
+        Command::Guard(args) => guard::run(args),
+    }
+}
