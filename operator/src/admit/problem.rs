@@ -112,7 +112,8 @@ pub fn shown(value: &str) -> String {
 
 /// The known name that `found` was probably meant to be, if one is near enough.
 pub fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let best = known.into_iter().map(|name| (distance(found, name), name)).min_by_key(|(distance, _)| *distance);
+    let best =
+        known.into_iter().map(|name| (distance(found, name), name)).min_by_key(|(distance, _)| *distance);
     best.filter(|(distance, name)| *distance <= 1 + name.chars().count() / 3).map(|(_, name)| name)
 }
 

@@ -1,0 +1,190 @@
+//! What holds for every pod, over random ones.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::{installation, lease, patched};
+use crate::inject::inject;
+
+/// An object in which each of these members may be missing.
+fn members(all: Vec<(&'static str, BoxedStrategy<Value>)>) -> impl Strategy<Value = Map<String, Value>> {
+    let members: Vec<_> = all.into_iter().map(|(key, value)| (Just(key), prop::option::of(value))).collect();
+    members.prop_map(|members| {
+        members.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+    })
+}
+
+fn one_of(values: Vec<Value>) -> BoxedStrategy<Value> {
+    prop::sample::select(values).boxed()
+}
+
+fn container(name: &'static str) -> impl Strategy<Value = Value> {
+    let security =
+        json!({"runAsUser": 7, "capabilities": {"drop": ["ALL"]}, "allowPrivilegeEscalation": false});
+    members(vec![
+        ("args", one_of(vec![json!([]), json!(["-a", "$(X)"]), json!(["--"])])),
+        ("env", one_of(vec![json!([]), json!([{"name": "X", "value": "$(FENCEDLEASE_DIR)"}])])),
+        ("volumeMounts", one_of(vec![json!([]), json!([{"name": "data", "mountPath": "/data"}])])),
+        ("securityContext", one_of(vec![json!({}), security])),
+        ("livenessProbe", one_of(vec![json!({"httpGet": {"port": 80}})])),
+        ("readinessProbe", one_of(vec![json!({"tcpSocket": {"port": 80}})])),
+        ("ports", one_of(vec![json!([]), json!([{"containerPort": 7475}])])),
+        ("resources", one_of(vec![json!({}), json!({"limits": {"memory": "4Gi", "example.dev/gpu": "1"}})])),
+        ("restartPolicy", one_of(vec![json!("Always")])),
+        ("fieldOfTheFuture", one_of(vec![json!({"a": [1, null]}), json!(null)])),
+    ])
+    .prop_map(move |mut container| {
+        container.insert("name".to_owned(), name.into());
+        container.insert("command".to_owned(), json!(["/bin/run", name]));
+        Value::Object(container)
+    })
+}
+
+fn pod() -> impl Strategy<Value = Value> {
+    let spec = members(vec![
+        ("restartPolicy", one_of(vec![json!("Always"), json!("OnFailure"), json!("Never")])),
+        ("terminationGracePeriodSeconds", one_of(vec![json!(0), json!(30), json!(600)])),
+        ("hostNetwork", one_of(vec![json!(true), json!(false)])),
+        ("volumes", one_of(vec![json!([]), json!([{"name": "data", "emptyDir": {}}])])),
+        ("initContainers", one_of(vec![json!([]), json!([{"name": "proxy", "restartPolicy": "Always"}])])),
+        ("securityContext", one_of(vec![json!({"runAsNonRoot": true, "fsGroup": 3})])),
+        ("schedulingOfTheFuture", one_of(vec![json!({"x": 1})])),
+    ]);
+    let metadata = members(vec![
+        ("labels", one_of(vec![json!({}), json!({"app": "report"})])),
+        (
+            "ownerReferences",
+            one_of(vec![
+                json!([]),
+                json!([{"controller": true, "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u"}]),
+            ]),
+        ),
+        ("name", one_of(vec![json!("report")])),
+    ]);
+    let containers = (container("app"), prop::option::of(container("log")));
+    (metadata, spec, containers, any::<bool>()).prop_map(|(mut metadata, mut spec, (app, log), all)| {
+        let mut annotations = json!({"fencedlease.dev/lease": "report", "team": "shop"});
+        if !all {
+            annotations["fencedlease.dev/containers"] = "app".into();
+        }
+        metadata.insert("annotations".to_owned(), annotations);
+        let containers: Vec<Value> = std::iter::once(app).chain(log).collect();
+        spec.insert("containers".to_owned(), containers.into());
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    })
+}
+
+/// The pod without what injection may add or change, and with empty lists taken for absent ones.
+fn rest(pod: &Value, injected: bool) -> Value {
+    let mut pod = pod.clone();
+    let drop_first = |list: &mut Value, count: usize| {
+        if let Some(list) = list.as_array_mut() {
+            list.drain(..count.min(list.len()));
+        }
+    };
+    for key in ["labels", "annotations"] {
+        if let Some(map) = pod["metadata"].get_mut(key).and_then(Value::as_object_mut) {
+            map.retain(|key, _| key != "fencedlease.dev/injected" && key != "fencedlease.dev/status");
+        }
+    }
+    if injected {
+        drop_first(&mut pod["spec"]["initContainers"], 1);
+        pod["spec"]["volumes"]
+            .as_array_mut()
+            .unwrap()
+            .retain(|volume| !volume["name"].as_str().unwrap().starts_with("fencedlease"));
+        for container in pod["spec"]["containers"].as_array_mut().unwrap() {
+            let guarded = container["command"][0] == "/run/fencedlease/fencedlease";
+            if guarded {
+                drop_first(&mut container["env"], 3);
+                container["volumeMounts"].as_array_mut().unwrap().pop();
+                if container.get("restartPolicyRules").is_some() {
+                    let object = container.as_object_mut().unwrap();
+                    object.remove("restartPolicyRules");
+                    object.remove("restartPolicy");
+                }
+                container["command"] = json!([]);
+            }
+        }
+    }
+    for container in pod["spec"]["containers"].as_array_mut().unwrap() {
+        let line: Vec<Value> = ["command", "args"]
+            .into_iter()
+            .flat_map(|key| container[key].as_array().cloned().unwrap_or_default())
+            .collect();
+        container["command"] = line.into();
+        container["args"] = json!([]);
+    }
+    without_empty(&mut pod);
+    pod
+}
+
+fn without_empty(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.values_mut().for_each(without_empty);
+            map.retain(|key, value| {
+                key == "securityContext"
+                    || !matches!(value, Value::Array(list) if list.is_empty())
+                        && !matches!(value, Value::Object(map) if map.is_empty())
+            });
+        }
+        Value::Array(list) => list.iter_mut().for_each(without_empty),
+        _ => {}
+    }
+}
+
+/// What somebody else's webhook might do to a pod that was injected.
+fn mutate(pod: &mut Value, how: usize) {
+    let spec = &mut pod["spec"];
+    match how {
+        0 => spec["containers"][0]["env"].as_array_mut().unwrap().insert(0, json!({"name": "FIRST"})),
+        1 => spec["initContainers"]
+            .as_array_mut()
+            .unwrap()
+            .insert(0, json!({"name": "late", "restartPolicy": "Always"})),
+        2 => spec["containers"][0]["command"] = json!(["/bin/run", "unguarded"]),
+        3 => spec["initContainers"][0]["restartPolicy"] = Value::Null,
+        4 => drop(spec["volumes"].as_array_mut().unwrap().pop()),
+        5 => spec["containers"][0]["startupProbe"] = json!({"tcpSocket": {"port": 1}}),
+        6 => spec["tolerations"] = json!([{"key": "x"}]),
+        _ => drop(spec["containers"][0]["volumeMounts"].as_array_mut().unwrap().pop()),
+    }
+}
+
+proptest! {
+    #[test]
+    fn nothing_but_ours_is_changed_and_a_second_time_nothing_at_all(pod in pod(), rules in any::<bool>()) {
+        let mut installation = installation();
+        installation.restart_rules_work = rules;
+        let first = inject(&pod, &lease(), "shop", &installation).unwrap();
+        let once = patched(&pod, &first);
+        prop_assert_eq!(rest(&once, true), rest(&pod, false));
+        let second = inject(&once, &lease(), "shop", &installation).unwrap();
+        prop_assert_eq!(second.patch.0, vec![]);
+        prop_assert_eq!(second.warnings, first.warnings);
+    }
+
+    #[test]
+    fn every_guarded_container_runs_under_the_guard_whatever_others_do(pod in pod(), how in 0..8_usize) {
+        let first = inject(&pod, &lease(), "shop", &installation()).unwrap();
+        let mut changed = patched(&pod, &first);
+        mutate(&mut changed, how);
+        // What cannot be guarded any more is refused, and that is as well.
+        if let Ok(again) = inject(&changed, &lease(), "shop", &installation()) {
+            let again = patched(&changed, &again);
+            let spec = &again["spec"];
+            prop_assert_eq!(&spec["initContainers"][0]["name"], "fencedlease");
+            prop_assert_eq!(&spec["initContainers"][0]["restartPolicy"], "Always");
+            prop_assert_eq!(&spec["initContainers"][0]["securityContext"]["capabilities"]["drop"][0], "ALL");
+            let settings = super::settings(&again);
+            for container in spec["containers"].as_array().unwrap() {
+                let guarded = settings.containers.iter().any(|name| container["name"] == **name);
+                prop_assert_eq!(container["command"][0] == "/run/fencedlease/fencedlease", guarded);
+                let mounts = container["volumeMounts"].as_array().cloned().unwrap_or_default();
+                let ours = mounts.iter().filter(|mount| mount["name"] == "fencedlease").count();
+                prop_assert_eq!(ours, usize::from(guarded));
+            }
+        }
+    }
+}
