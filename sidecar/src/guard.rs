@@ -1,9 +1,47 @@
-//! *guard*.
+//! *guard*: PID 1 of a guarded container. Runs the workload while the lease is held, and is the end of
+//! every process in the container when it is not, whatever becomes of the sidecar.
+
+mod driver;
+mod link;
+mod machine;
+mod preflight;
+mod program;
+mod report;
+
 use std::process::ExitCode;
+use std::time::Duration;
 
+use fencedlease_wire::exit;
+use serde_json::json;
+
+use self::driver::{Driver, IDLE_PATIENCE};
+use self::report::{Log, termination_message};
 use crate::args::GuardArgs;
+use crate::sys;
 
-/// Runs.
-pub fn run(_args: GuardArgs) -> ExitCode {
-    ExitCode::FAILURE
+/// How long the scheduler shall let this process run at a time: it needs little, but soon.
+const SLICE: Duration = Duration::from_micros(100);
+
+/// Guards until the container's end. Returns only if it cannot guard here.
+pub fn run(args: GuardArgs) -> ExitCode {
+    let log = Log::new(args.container.clone());
+    let message_path = args.termination_message_path.clone();
+    let refuse = |reason: &str| {
+        log.line("error", "cannot guard here", json!({"reason": reason}));
+        termination_message(&message_path, reason, IDLE_PATIENCE);
+        ExitCode::from(exit::CANNOT_GUARD)
+    };
+    let pidfd = match preflight::check(&args.dir) {
+        Ok(pidfd) => pidfd,
+        Err(refusal) => return refuse(&refusal.to_string()),
+    };
+    // Best effort: a kernel before 6.12 has no such slice, and lateness is measured anyway.
+    let _ = sys::ask_for_short_slice(SLICE);
+    // Only the loss of poll or of the timer ends `run`. PID 1 must go then, and all with it.
+    let error = match Driver::new(args, pidfd, &log) {
+        Ok(driver) => driver.run(),
+        Err(error) => error,
+    };
+    sys::kill_everything();
+    refuse(&format!("{error:#}"))
 }

@@ -324,8 +324,12 @@ unsafe fn run_program(
     unsafe {
         libc::setpgid(0, 0);
         libc::tcsetpgrp(libc::STDIN_FILENO, libc::getpid());
+        // The kernel's own call: the C library's leaves out signals that it keeps for itself, which may
+        // have been inherited as ignored. All zero is the default disposition.
+        let default = [0_u64; 8];
         for signal in 1..=64 {
-            libc::signal(signal, libc::SIG_DFL);
+            let none = ptr::null_mut::<u64>();
+            libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), none, size_of::<u64>());
         }
         let mut none: libc::sigset_t = mem::zeroed();
         libc::sigemptyset(&raw mut none);
