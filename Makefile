@@ -1,5 +1,61 @@
-# Targets for people. Each installs or builds what it needs and says what it does.
-CACHE ?= $(HOME)/.cache/fencedlease
-export CARGO_TARGET_DIR ?= $(CACHE)/target
+# Targets for people. What they do is in programs and tests; here is only what to call.
+export FENCEDLEASE_CACHE ?= $(HOME)/.cache/fencedlease
+export CARGO_TARGET_DIR ?= $(FENCEDLEASE_CACHE)/target
+
+DENY_VERSION := 0.20.2
+DENY := $(FENCEDLEASE_CACHE)/cargo-deny
+CLUSTER := cargo run --locked --quiet -p fencedlease-cluster --bin cluster --
+# What runs without a cluster. Its integration tests start redis-server and processes of their own.
+LOCAL := --locked --workspace --exclude fencedlease-end-to-end
 
 .DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test check programs local end-to-end cluster clean cache-clean crds deny rust
+
+help: ## Print this
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; \
+		do printf '  make %-13s %s\n' "$$target" "$$text"; done
+
+demo: rust ## Show a holder cut off from Redis, killed and replaced, on a real Kubernetes on this machine
+	cargo run --locked --quiet -p fencedlease-end-to-end --bin demo
+
+test: check programs local end-to-end ## Everything: check, tests with a real Redis, tests on a real Kubernetes
+
+check: rust ## The fast part: format, lints, unit tests, generated files, arrows between the parts
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo test $(LOCAL) --lib --bins
+	cargo test --locked -p fencedlease-architecture -p fencedlease-crds
+
+programs: rust ## Install and build what the tests run: Debian's packages, Kubernetes from its Go modules
+	$(CLUSTER) build
+
+local: rust ## Integration tests that need no cluster: a real Redis, real processes
+	cargo test $(LOCAL) --test '*'
+
+end-to-end: rust ## Tests on a real Kubernetes, which is brought up and down
+	$(CLUSTER) up --nodes 2
+	cargo test --locked -p fencedlease-end-to-end -- --test-threads=1; \
+		result=$$?; $(CLUSTER) down && exit $$result
+
+cluster: rust ## Bring a real Kubernetes up on this machine and leave it there
+	$(CLUSTER) up
+
+clean: rust ## End the cluster and remove what it left on this machine
+	$(CLUSTER) down
+
+cache-clean: clean ## Remove all that was built, the Kubernetes programs too
+	rm -rf -- "$(FENCEDLEASE_CACHE)"
+
+crds: rust ## Write the CRD's YAML and the chart's copy anew from the Rust types
+	cargo run --locked --quiet -p fencedlease-crds --features generate --bin crdgen
+
+deny: rust ## Check licences, banned crates and sources of what we depend on
+	@test -x "$(DENY)/bin/cargo-deny" || CARGO_TARGET_DIR="$(DENY)/build" \
+		cargo install cargo-deny --version $(DENY_VERSION) --locked --root "$(DENY)"
+	"$(DENY)/bin/cargo-deny" --locked check bans licenses sources
+
+rust:
+	@command -v cc >/dev/null || { echo "No C compiler: run 'apt-get install -y gcc libc6-dev'." >&2; exit 1; }
+	@command -v cargo >/dev/null || { echo "No Rust: install rustup (https://rustup.rs);" \
+		"it fetches the version in rust-toolchain.toml by itself." >&2; exit 1; }
