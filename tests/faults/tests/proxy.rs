@@ -181,10 +181,10 @@ async fn much_data_passes_whole_both_ways() {
     let header = format!("*2\r\n$4\r\nECHO\r\n${}\r\n", value.len());
     let mut answer = vec![0; format!("${}\r\n\r\n", value.len()).len() + value.len()];
     let (mut reader, mut writer) = client.split();
-    let writes = async {
+    let whole = async {
         writer.write_all(format!("{header}{value}\r\n").as_bytes()).await.unwrap();
     };
-    let (read, ()) = tokio::join!(timeout(LONG, reader.read_exact(&mut answer)), writes);
+    let (read, ()) = tokio::join!(timeout(LONG, reader.read_exact(&mut answer)), whole);
     read.unwrap().unwrap();
     assert!(answer.ends_with(format!("{value}\r\n").as_bytes()));
 }
