@@ -10,8 +10,6 @@ pub enum ConditionType {
     Held,
     /// Redis answers the sidecars.
     RedisReachable,
-    /// Redis's settings do not endanger leases.
-    RedisSafe,
     /// Fences grow whatever happens to Redis.
     FenceDurable,
     /// Every pod runs with the present spec.
@@ -22,11 +20,10 @@ pub enum ConditionType {
 
 impl ConditionType {
     /// Every type, in the order in which the status shows them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 6] = [
         Self::Ready,
         Self::Held,
         Self::RedisReachable,
-        Self::RedisSafe,
         Self::FenceDurable,
         Self::PodsCurrent,
         Self::AdmissionOk,
@@ -38,7 +35,6 @@ impl ConditionType {
             Self::Ready => "Ready",
             Self::Held => "Held",
             Self::RedisReachable => "RedisReachable",
-            Self::RedisSafe => "RedisSafe",
             Self::FenceDurable => "FenceDurable",
             Self::PodsCurrent => "PodsCurrent",
             Self::AdmissionOk => "AdmissionOK",
