@@ -1,1 +1,21 @@
-//! Placeholder.
+//! The lease in Redis: the scripts, what they answer, and the loop that sends them.
+//!
+//! Nothing here decides whether a lease is held: that is `fencedlease-core`. Every call has one deadline over
+//! connecting, asking and answering, and no call is ever repeated.
+
+pub mod agent;
+mod client;
+mod connection;
+mod credentials;
+mod error;
+mod keys;
+pub mod reply;
+mod script;
+
+pub use client::{Client, Place};
+pub use connection::Server;
+pub use credentials::{CredentialError, CredentialFuture, CredentialProvider, Credentials};
+pub use error::{CallError, Refusal};
+pub use keys::LeaseKeys;
+pub use reply::{AcquireReply, Inspection, ReleaseReply, RenewReply, Sequence};
+pub use script::{Acquire, Release, Renew};

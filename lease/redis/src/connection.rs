@@ -1,0 +1,138 @@
+//! How is Redis reached? One plain connection that never reconnects, retries or times out by itself.
+
+use redis::aio::MultiplexedConnection;
+use redis::{
+    AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, ServerError,
+    Value,
+};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::JoinHandle;
+
+use crate::{CallError, Credentials, Refusal};
+
+/// A single Redis, and which of its databases.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Server {
+    /// `host:port`; the name is looked up at each connection.
+    pub address: String,
+    /// The database number; Redis counts from 0.
+    pub database: i64,
+    /// What `CLIENT LIST` shows: printable ASCII without spaces. Redis may refuse others, which changes nothing
+    /// else.
+    pub client_name: String,
+}
+
+/// A connection that is set up. Dropping it closes it, whatever is under way.
+pub(crate) struct Connection {
+    redis: MultiplexedConnection,
+    driver: Driver,
+}
+
+/// The task that reads and writes the socket; it ends with the connection.
+struct Driver(JoinHandle<()>);
+
+// === impl Connection ===
+
+impl Connection {
+    /// Connects, logs in and selects the database. Pushes go to `pushes`. Has no deadline of its own.
+    pub(crate) async fn open(
+        server: &Server,
+        credentials: &Credentials,
+        pushes: Option<UnboundedSender<PushInfo>>,
+    ) -> Result<Self, CallError> {
+        let unreachable = |error: std::io::Error| CallError::Connect {
+            address: server.address.clone(),
+            text: error.to_string(),
+        };
+        let stream = TcpStream::connect(&server.address).await.map_err(unreachable)?;
+        stream.set_nodelay(true).map_err(unreachable)?;
+        let mut config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+        if let Some(pushes) = pushes {
+            config = config.set_push_sender(pushes);
+        }
+        let login = login(server.database, credentials);
+        let (redis, driver) = MultiplexedConnection::new_with_config(&login, stream, config).await.map_err(
+            |error| match server.judge(error) {
+                // What broke while logging in was never a call.
+                CallError::Closed { address, text } => CallError::Connect { address, text },
+                error => error,
+            },
+        )?;
+        let named = name(redis.clone(), server.client_name.clone());
+        let driver = tokio::spawn(async {
+            tokio::join!(driver, named);
+        });
+        Ok(Self { redis, driver: Driver(driver) })
+    }
+
+    /// Whether it can still be used, as far as is known.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.driver.0.is_finished()
+    }
+
+    /// Sends one command and waits for its answer, for ever if need be.
+    pub(crate) async fn ask(&mut self, server: &Server, command: &Cmd) -> Result<Value, CallError> {
+        let reply = self.redis.send_packed_command(command).await.and_then(Value::extract_error);
+        reply.map_err(|error| server.judge(error))
+    }
+
+    /// Subscribes to a channel; messages come as pushes.
+    pub(crate) async fn subscribe(&mut self, server: &Server, channel: &str) -> Result<(), CallError> {
+        self.redis.subscribe(channel).await.map_err(|error| server.judge(error))
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+// === impl Server ===
+
+impl Server {
+    fn judge(&self, error: RedisError) -> CallError {
+        let address = self.address.clone();
+        if error.is_io_error() {
+            return CallError::Closed { address, text: error.to_string() };
+        }
+        match ServerError::try_from(error) {
+            Ok(error) => {
+                let details = error.details().unwrap_or_default();
+                let text = format!("{} {details}", error.code()).trim_end().to_owned();
+                CallError::Refused { address, refusal: Refusal::of(&text), text }
+            }
+            // The library's own words for a refused SELECT, and for bytes that are no Redis protocol.
+            Err(error) if matches!(error.kind(), redis::ErrorKind::Server(_)) => {
+                let text = error.to_string();
+                CallError::Refused { address, refusal: Refusal::of(&text), text }
+            }
+            Err(error) => CallError::Protocol { address, text: error.to_string() },
+        }
+    }
+}
+
+fn login(database: i64, credentials: &Credentials) -> RedisConnectionInfo {
+    let mut login = RedisConnectionInfo::default()
+        .set_protocol(ProtocolVersion::RESP3)
+        .set_db(database)
+        .set_skip_set_lib_name();
+    if let Some(username) = &credentials.username {
+        login = login.set_username(username);
+    }
+    if let Some(password) = &credentials.password {
+        login = login.set_password(password);
+    }
+    login
+}
+
+/// Beside the first call rather than before it, so that it costs no round trip. A user who may not set a name
+/// may still hold a lease.
+async fn name(mut redis: MultiplexedConnection, name: String) {
+    let mut command = Cmd::new();
+    command.arg("CLIENT").arg("SETNAME").arg(name);
+    if let Err(error) = redis.send_packed_command(&command).await {
+        tracing::debug!(%error, "the connection has no name");
+    }
+}
