@@ -51,8 +51,8 @@ crds: rust ## Write the CRD's YAML and the chart's copy anew from the Rust types
 	cargo run --locked --quiet -p fencedlease-crds --features generate --bin crdgen
 
 deny: rust ## Check licences, banned crates and sources of what we depend on
-	@test -x "$(DENY)/bin/cargo-deny" || CARGO_TARGET_DIR="$(DENY)/build" \
-		cargo install cargo-deny --version $(DENY_VERSION) --locked --root "$(DENY)"
+	@test -x "$(DENY)/bin/cargo-deny" || { CARGO_TARGET_DIR="$(DENY)/build" \
+		cargo install cargo-deny --version $(DENY_VERSION) --locked --root "$(DENY)" && rm -rf "$(DENY)/build"; }
 	"$(DENY)/bin/cargo-deny" --locked check bans licenses sources
 
 rust:
