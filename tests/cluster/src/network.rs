@@ -1,0 +1,129 @@
+//! How are the machines and this host connected?
+//!
+//! The control machine has a bridge; each node and this host have a cable to it. No machine has a way
+//! out: its default route ends at the control machine, which answers that there is none.
+
+use crate::command::{command, run, run_with_input};
+use crate::error::{Error, Result};
+use crate::machine::{
+    HOST_ADDRESS, HOST_INTERFACE, MACHINE_NETWORK, MAX_NODES, Machine, POD_NETWORK, SERVICE_NETWORK,
+};
+
+/// The bridge in the control machine.
+const BRIDGE: &str = "machines";
+/// The metric of the routes that keep packets for a cluster that is gone on this host.
+const LAST_RESORT: &str = "metric 4294967294";
+
+/// Makes the control machine's bridge and this host's cable to it.
+/// `pid` is the first process of the control machine.
+pub fn connect_control(pid: i32) -> Result<()> {
+    disconnect_host()?;
+    in_machine(pid, &control_script())?;
+    batch(&mut command(&["ip", "-batch", "-"]), &host_script(pid))?;
+    in_machine(pid, &format!("link set host master {BRIDGE} up\n"))
+}
+
+/// Connects a node. `pid` and `control` are first processes.
+pub fn connect_node(node: Machine, pid: i32, control: i32) -> Result<()> {
+    let cable = format!("link add eth0 netns {pid} type veth peer name {} netns {control}\n", node.name());
+    batch(&mut command(&["ip", "-batch", "-"]), &cable)?;
+    in_machine(control, &format!("link set {} master {BRIDGE} up\n", node.name()))?;
+    in_machine(pid, &node_script(node))
+}
+
+/// Takes this host's cable and routes away, if they are there.
+pub fn disconnect_host() -> Result<()> {
+    for network in [MACHINE_NETWORK, POD_NETWORK, SERVICE_NETWORK] {
+        while host_routes()?.iter().any(|route| route.starts_with(&format!("unreachable {network} "))) {
+            run(command(&["ip", "route", "del", "unreachable", network]).args(LAST_RESORT.split(' ')))?;
+        }
+    }
+    if run(&mut command(&["ip", "-brief", "link", "show"]))?.contains(HOST_INTERFACE) {
+        match run(&mut command(&["ip", "link", "del", HOST_INTERFACE])) {
+            // It goes by itself as soon as the kernel has taken the other end away.
+            Err(Error::Command { output, .. }) if output.contains("Cannot find device") => {}
+            other => drop(other?),
+        }
+    }
+    Ok(())
+}
+
+/// Routes of this host into the cluster's networks, as `ip route` prints them.
+pub fn host_routes() -> Result<Vec<String>> {
+    let ours = |line: &str| {
+        ["198.51.100.", "198.18.", "198.19."].iter().any(|start| {
+            line.trim_start_matches("unreachable ").trim_start_matches("blackhole ").starts_with(start)
+        })
+    };
+    let all = run(&mut command(&["ip", "route", "show"]))?;
+    Ok(all.lines().filter(|line| ours(line)).map(str::to_owned).collect())
+}
+
+/// Checks that nothing else on this host uses the cluster's networks.
+pub fn check() -> Result<()> {
+    let foreign = |route: &String| !route.contains(HOST_INTERFACE) && !route.contains(LAST_RESORT);
+    match host_routes()?.into_iter().find(foreign) {
+        None => Ok(()),
+        Some(route) => Err(Error::missing(
+            format!("this host has a route of its own into the test networks: {route}"),
+            format!(
+                "The cluster needs {MACHINE_NETWORK}, {POD_NETWORK} and {SERVICE_NETWORK}; remove that route, or use CLUSTER=current"
+            ),
+        )),
+    }
+}
+
+fn in_machine(pid: i32, script: &str) -> Result<()> {
+    batch(&mut command(&["nsenter", "--target", &pid.to_string(), "--net", "ip", "-batch", "-"]), script)
+}
+
+fn batch(ip: &mut std::process::Command, script: &str) -> Result<()> {
+    run_with_input(ip, script).map(|_| ())
+}
+
+fn pod_routes(except: Machine) -> String {
+    (1..=MAX_NODES)
+        .map(Machine::Node)
+        .filter(|node| *node != except)
+        .filter_map(|node| {
+            node.pod_subnet().map(|subnet| format!("route add {subnet} via {}\n", node.address()))
+        })
+        .collect()
+}
+
+fn service_route() -> String {
+    format!("route add {SERVICE_NETWORK} via {}\n", Machine::Node(1).address())
+}
+
+fn control_script() -> String {
+    let control = Machine::Control;
+    format!(
+        "link add {BRIDGE} type bridge\naddress add {}/24 dev {BRIDGE}\nlink set {BRIDGE} up\n\
+         route add unreachable default\n{}{}",
+        control.address(),
+        pod_routes(control),
+        service_route()
+    )
+}
+
+fn host_script(control: i32) -> String {
+    let last_resort: String = [MACHINE_NETWORK, POD_NETWORK, SERVICE_NETWORK]
+        .iter()
+        .map(|network| format!("route add unreachable {network} {LAST_RESORT}\n"))
+        .collect();
+    format!(
+        "link add {HOST_INTERFACE} type veth peer name host netns {control}\n\
+         address add {HOST_ADDRESS}/24 dev {HOST_INTERFACE}\nlink set {HOST_INTERFACE} up\n{last_resort}{}{}",
+        pod_routes(Machine::Control),
+        service_route()
+    )
+}
+
+fn node_script(node: Machine) -> String {
+    format!(
+        "address add {}/24 dev eth0\nlink set eth0 up\nroute add default via {}\n{}",
+        node.address(),
+        Machine::Control.address(),
+        pod_routes(node)
+    )
+}
