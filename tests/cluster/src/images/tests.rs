@@ -1,0 +1,54 @@
+use tempfile::tempdir;
+
+use super::*;
+
+/// An image of files that every host has, so that nothing has to be compiled.
+const SMALL: Image = Image {
+    name: "example.test/small:dev",
+    parts: &[Part::Userland, Part::Scratch("data")],
+    nonroot: true,
+    entrypoint: &[],
+    command: &["sh"],
+    folder: "/data",
+};
+
+#[test]
+fn an_archive_is_written_once_and_again_when_it_is_gone_or_cut_short() {
+    let folder = tempdir().unwrap();
+    let progress = Progress::start();
+    let build = || archive(&SMALL, folder.path(), Path::new("/nowhere"), &progress).unwrap();
+    let written = |built: &ImageArchive| fs::metadata(&built.path).unwrap().modified().unwrap();
+
+    let first = build();
+    let time = written(&first);
+    assert_eq!(first.path, folder.path().join("small.tar"));
+    assert_eq!(first.bytes, fs::metadata(&first.path).unwrap().len());
+    assert_eq!((build(), written(&first)), (first.clone(), time));
+
+    fs::write(&first.path, "cut short").unwrap();
+    assert_eq!(build(), first);
+    fs::remove_file(&first.path).unwrap();
+    assert_eq!(build(), first);
+    assert!(written(&first) > time);
+}
+
+#[test]
+fn cargo_builds_each_program_once_and_statically() {
+    let images: Vec<&Image> = IMAGES.iter().collect();
+    let programs = own::programs(&images);
+    assert!(programs.contains(&("fencedlease-sidecar", "fencedlease")));
+    let cargo = own::cargo(&programs, Path::new("/target"), "x86_64-unknown-linux-gnu");
+    let shown = crate::command::shown(&cargo);
+    assert_eq!(shown.matches("--bin fault-proxy").count(), 1, "{shown}");
+    let flags = cargo
+        .get_envs()
+        .find(|(name, _)| *name == "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS")
+        .and_then(|(_, value)| value);
+    assert_eq!(flags.unwrap(), "-C target-feature=+crt-static");
+    assert!(cargo.get_envs().any(|(name, value)| name == "RUSTFLAGS" && value.is_none()));
+}
+
+#[test]
+fn sizes_are_in_mebibytes() {
+    assert_eq!(size(5 * 1024 * 1024 + 300 * 1024), "5.2 MiB");
+}
