@@ -2,7 +2,11 @@
 
 pub mod annotations;
 pub mod lease;
+mod overlap;
+pub(crate) mod patch;
 pub mod problem;
 pub mod quantity;
+pub mod rollout;
+pub mod workload;
 
 pub use problem::{Cause, Problem, Refusal};

@@ -5,8 +5,8 @@ mod build;
 mod checks;
 mod installation;
 mod names;
-mod patch;
 mod plan;
+mod preview;
 mod resources;
 mod sidecar;
 mod standby;
@@ -23,7 +23,9 @@ pub use names::{
     ADMIN_PORT, CREDENTIALS_DIR, CREDENTIALS_VOLUME, GUARD_PATH, SHARED_VOLUME, SIDECAR, SIDECAR_COMMAND,
     STATE_VOLUME,
 };
+pub use preview::preview;
 
+use crate::admit::patch::difference;
 use crate::admit::{Cause, Problem, Refusal};
 
 /// How a pod becomes a guarded one.
@@ -56,7 +58,7 @@ pub fn inject(
     })?;
     let wanted = build::build(&stripped, &plan, &settings, installation);
     Ok(Injected {
-        patch: patch::difference(pod, &wanted),
+        patch: difference(pod, &wanted),
         standby: plan.settings.standby,
         after_loss: plan.settings.after_loss,
         warnings: plan.warnings,
@@ -73,4 +75,4 @@ fn subject(pod: &Value, lease: &FencedLease, namespace: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{Injected, Installation, InstallationRedis, Resources, SidecarImage, inject};
 
-pub(super) fn installation() -> Installation {
+pub(crate) fn installation() -> Installation {
     let quantities = |pairs: &[(&str, &str)]| {
         pairs.iter().map(|(name, quantity)| ((*name).to_owned(), (*quantity).to_owned())).collect()
     };
@@ -49,7 +49,7 @@ pub(super) fn lease() -> FencedLease {
     lease
 }
 
-pub(super) fn pod() -> Value {
+pub(crate) fn pod() -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Pod",

@@ -6,7 +6,7 @@ use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOp
 use serde_json::{Map, Value};
 
 /// The operations that turn `original` into `wanted`; none if they are equal.
-pub(super) fn difference(original: &Value, wanted: &Value) -> Patch {
+pub(crate) fn difference(original: &Value, wanted: &Value) -> Patch {
     let mut operations = Vec::new();
     compare(&PointerBuf::root(), original, wanted, &mut operations);
     Patch(operations)
