@@ -12,6 +12,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::jiff::Timestamp;
+use kube::runtime::events::{Recorder, Reporter};
 use kube::{Client, Config};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -23,10 +24,14 @@ use crate::certificates::bundle::keep_bundle;
 use crate::certificates::served::ServedCertificate;
 use crate::certificates::store::CertificateStore;
 use crate::certificates::upkeep::Upkeep;
+use crate::endpoint::Endpoint;
+use crate::endpoint::caller::Callers;
+use crate::endpoint::credentials::InstallationSecret;
 use crate::metrics::Metrics;
 use crate::serve::Server;
+use crate::status::write::Statuses;
 use crate::tasks::Tasks;
-use crate::{installation, restart_rules};
+use crate::{controller, embedded_redis, events, installation, restart_rules};
 
 /// How long requests still come in after readiness fails: endpoints must be taken out everywhere first.
 const LEAVE: Duration = Duration::from_secs(5);
@@ -48,6 +53,9 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let listeners = bind(&args).await?;
     let id = installation::id(client.clone(), &args.namespace, &args.installation_id).await?;
 
+    if let Some(name) = args.redis_secret().filter(|_| args.redis_secret_create) {
+        embedded_redis::ensure_password(client.clone(), &args.namespace, &name).await?;
+    }
     let metrics = Arc::new(Metrics::new().context("cannot make the metrics")?);
     let served = Arc::new(ServedCertificate::default());
     let store = CertificateStore::new(
@@ -74,7 +82,21 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     readiness.needs(LEASES);
     readiness.needs(PODS);
     let mut tasks = Tasks::default();
-    let (touch, _touched) = mpsc::channel(1024);
+    let (touch, touched) = mpsc::channel(1024);
+    let recorder = Recorder::new(client.clone(), reporter(&args));
+    let (events, publishing) = events::events(recorder, tasks.stop());
+    tasks.add("events", publishing);
+    let has_redis = !args.redis_addresses().is_empty();
+    let statuses = Arc::new(Statuses::new(client.clone(), caches.clone(), events, has_redis));
+    let endpoint = Endpoint::new(
+        client.clone(),
+        Callers::new(client.clone(), caches.clone()),
+        caches.leases.clone(),
+        Arc::clone(&statuses),
+        InstallationSecret::new(client.clone(), &args.namespace, args.redis_secret()),
+        upkeep.bundle(),
+    );
+    tasks.add("controller", controller::run(caches.leases.clone(), touched, statuses, tasks.stop()));
     tasks.add("caches", feeds.run(client.clone(), touch, tasks.stop()));
     tasks.add("readiness", fill(caches.clone(), readiness.clone(), tasks.stop()));
     keep_trusted(&mut tasks, &client, &args, &upkeep);
@@ -87,7 +109,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let admin = admin::router(readiness.clone(), Arc::clone(&metrics), caches.leases.clone());
     for (name, listener, tls, router) in [
         ("webhook", listeners.webhook, Some(Arc::clone(&tls)), Router::new()),
-        ("endpoint", listeners.endpoint, Some(tls), Router::new()),
+        ("endpoint", listeners.endpoint, Some(tls), endpoint.router()),
         ("admin", listeners.admin, None, admin),
     ] {
         let server = Server { name, listener, tls, router };
@@ -100,6 +122,11 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         })
         .await?;
     Ok(())
+}
+
+/// Who Events are from.
+fn reporter(args: &Args) -> Reporter {
+    Reporter { controller: "fencedlease.dev/operator".to_owned(), instance: args.pod_name.clone() }
 }
 
 fn keep_trusted(tasks: &mut Tasks, client: &Client, args: &Args, upkeep: &Upkeep) {

@@ -49,6 +49,11 @@ pub struct Args {
     #[arg(long, env = "FENCEDLEASE_REDIS_SECRET", default_value = "")]
     pub redis_secret: String,
 
+    /// Makes that Secret with a random password where it does not exist: for the Redis that comes with the
+    /// chart to try it out.
+    #[arg(long, env = "FENCEDLEASE_REDIS_SECRET_CREATE", requires = "redis_secret")]
+    pub redis_secret_create: bool,
+
     /// The MutatingWebhookConfiguration that is kept trusting our certificates.
     #[arg(long, env = "FENCEDLEASE_MUTATING_WEBHOOK", default_value = "fencedlease")]
     pub mutating_webhook: String,
@@ -82,6 +87,16 @@ impl Args {
         self.endpoint_url
             .clone()
             .unwrap_or_else(|| format!("https://{}.{}.svc:8443", self.service, self.namespace))
+    }
+
+    /// The Secret with the installation's Redis credentials, where it asks for any.
+    pub fn redis_secret(&self) -> Option<String> {
+        Some(self.redis_secret.clone()).filter(|name| !name.is_empty())
+    }
+
+    /// The addresses of the installation's Redis: none where the flag is empty.
+    pub fn redis_addresses(&self) -> Vec<String> {
+        self.redis_addresses.iter().filter(|address| !address.is_empty()).cloned().collect()
     }
 
     /// The names that our certificate must be valid for: the Service's, and the host in `--endpoint-url`.

@@ -1,12 +1,21 @@
 //! The operator's parts: what it injects, admits, serves, watches and reports.
 
 pub mod admin;
+pub mod admit;
 pub mod app;
 pub mod args;
 pub mod cache;
 pub mod certificates;
+pub mod controller;
+pub mod embedded_redis;
+pub mod endpoint;
+pub mod events;
+pub mod inject;
 pub mod installation;
 pub mod metrics;
+pub mod replace;
 pub mod restart_rules;
 pub mod serve;
+pub mod status;
 pub mod tasks;
+pub mod unguarded;

@@ -8,10 +8,11 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
-use kube::api::PostParams;
+use kube::api::{Patch, PatchParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 /// How often the bundle is looked at without any sign of a change.
@@ -19,33 +20,46 @@ const LOOK: Duration = Duration::from_secs(60);
 
 /// A webhook configuration of either kind.
 pub trait HasClientConfigs {
-    /// The client settings of each entry.
-    fn client_configs(&mut self) -> Vec<&mut WebhookClientConfig>;
+    /// Name and client settings of each entry.
+    fn client_configs(&self) -> Vec<(&str, &WebhookClientConfig)>;
 }
 
 impl HasClientConfigs for MutatingWebhookConfiguration {
-    fn client_configs(&mut self) -> Vec<&mut WebhookClientConfig> {
-        self.webhooks.iter_mut().flatten().map(|webhook| &mut webhook.client_config).collect()
+    fn client_configs(&self) -> Vec<(&str, &WebhookClientConfig)> {
+        self.webhooks
+            .iter()
+            .flatten()
+            .map(|webhook| (webhook.name.as_str(), &webhook.client_config))
+            .collect()
     }
 }
 
 impl HasClientConfigs for ValidatingWebhookConfiguration {
-    fn client_configs(&mut self) -> Vec<&mut WebhookClientConfig> {
-        self.webhooks.iter_mut().flatten().map(|webhook| &mut webhook.client_config).collect()
+    fn client_configs(&self) -> Vec<(&str, &WebhookClientConfig)> {
+        self.webhooks
+            .iter()
+            .flatten()
+            .map(|webhook| (webhook.name.as_str(), &webhook.client_config))
+            .collect()
     }
 }
 
-/// Writes `bundle` into every entry; whether anything changed.
-pub fn put_bundle(configuration: &mut impl HasClientConfigs, bundle: &str) -> bool {
-    let mut changed = false;
-    for config in configuration.client_configs() {
-        let right = config.ca_bundle.as_ref().is_some_and(|current| current.0 == bundle.as_bytes());
-        if !right {
-            config.ca_bundle = Some(ByteString(bundle.as_bytes().to_vec()));
-            changed = true;
-        }
-    }
-    changed
+/// What gives every entry `bundle`, under this resourceVersion; `None` where all have it. A strategic merge
+/// patch, in which entries are known by their names, so that everything else in them stays as it is.
+pub fn bundle_patch(
+    configuration: &impl HasClientConfigs,
+    resource_version: Option<&str>,
+    bundle: &str,
+) -> Option<Value> {
+    let wrong = |config: &ByteString| config.0 != bundle.as_bytes();
+    let entries: Vec<Value> = configuration
+        .client_configs()
+        .into_iter()
+        .filter(|(_, config)| config.ca_bundle.as_ref().is_none_or(wrong))
+        .map(|(name, _)| json!({"name": name, "clientConfig": {"caBundle": ByteString(bundle.into())}}))
+        .collect();
+    (!entries.is_empty())
+        .then(|| json!({"metadata": {"resourceVersion": resource_version}, "webhooks": entries}))
 }
 
 /// Keeps the bundle right in the configuration `name` until `stop`. Whoever changes it, a Helm upgrade for
@@ -56,7 +70,7 @@ pub async fn keep_bundle<K>(
     mut bundle: watch::Receiver<String>,
     mut stop: watch::Receiver<bool>,
 ) where
-    K: HasClientConfigs + Resource<DynamicType = ()> + Clone + DeserializeOwned + serde::Serialize,
+    K: HasClientConfigs + Resource<DynamicType = ()> + Clone + DeserializeOwned,
     K: std::fmt::Debug + Send + Sync + 'static,
 {
     let api: Api<K> = Api::all(client);
@@ -77,9 +91,9 @@ pub async fn keep_bundle<K>(
 
 async fn put_in_place<K>(api: &Api<K>, name: &str, bundle: &str)
 where
-    K: HasClientConfigs + Clone + DeserializeOwned + serde::Serialize + std::fmt::Debug,
+    K: HasClientConfigs + Resource + Clone + DeserializeOwned + std::fmt::Debug,
 {
-    let mut configuration = match api.get_opt(name).await {
+    let configuration = match api.get_opt(name).await {
         Ok(Some(configuration)) => configuration,
         Ok(None) => {
             tracing::debug!(name, "the webhook configuration does not exist yet");
@@ -90,10 +104,9 @@ where
             return;
         }
     };
-    if !put_bundle(&mut configuration, bundle) {
-        return;
-    }
-    match api.replace(name, &PostParams::default(), &configuration).await {
+    let version = configuration.meta().resource_version.clone();
+    let Some(patch) = bundle_patch(&configuration, version.as_deref(), bundle) else { return };
+    match api.patch(name, &PatchParams::default(), &Patch::Strategic(patch)).await {
         Ok(_) => tracing::info!(name, "the webhook configuration trusts our certificates"),
         // Another replica or a Helm upgrade was first; the watch tells what it left.
         Err(kube::Error::Api(status)) if status.code == 409 => {}

@@ -1,0 +1,225 @@
+//! Which conditions does a FencedLease have? Pure. The reasons are a closed list that users may match on.
+
+use fencedlease_crds::{ConditionType, FencedLeaseStatus, Phase};
+use fencedlease_wire::endpoint::RedisStandingKind;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+
+use super::settle::{Facts, SILENT};
+
+/// How long a refusal is shown after the last one.
+const REFUSAL_SHOWN: SignedDuration = SignedDuration::from_mins(20);
+/// How old a shown refusal's time may be before another refusal moves it.
+const REFUSAL_REFRESHED: SignedDuration = SignedDuration::from_mins(10);
+/// How many names a message lists.
+const MOST_NAMES: usize = 5;
+
+/// A condition before it is compared with the one that stands.
+struct Verdict {
+    of: ConditionType,
+    status: &'static str,
+    reason: String,
+    message: String,
+}
+
+/// The conditions of `status`, whose phase and holder are settled already.
+pub fn conditions(status: &FencedLeaseStatus, facts: &Facts, now: Timestamp) -> Vec<Condition> {
+    let redis = redis_reachable(status, facts);
+    let admission = admission(status, facts, now);
+    let ready = ready(facts, &redis, &admission);
+    let verdicts = [ready, held(status, facts), redis, fence_durable(), pods_current(facts), admission];
+    verdicts.into_iter().map(|verdict| stamp(verdict, status, facts, now)).collect()
+}
+
+/// The condition that stands in `status`.
+pub fn standing(status: &FencedLeaseStatus, of: ConditionType) -> Option<&Condition> {
+    status.conditions.iter().find(|condition| condition.type_ == of.as_str())
+}
+
+fn ready(facts: &Facts, redis: &Verdict, admission: &Verdict) -> Verdict {
+    if let Err(why) = &facts.timing {
+        return verdict(ConditionType::Ready, "False", "Invalid", why.clone());
+    }
+    for cause in [redis, admission] {
+        if cause.status == "False" {
+            return verdict(ConditionType::Ready, "False", &cause.reason, cause.message.clone());
+        }
+    }
+    verdict(ConditionType::Ready, "True", "AsSpecified", "A pod can hold the lease.")
+}
+
+fn held(status: &FencedLeaseStatus, facts: &Facts) -> Verdict {
+    let of = ConditionType::Held;
+    let Some(holder) = &status.holder else {
+        return if facts.pods.standbys.is_empty() {
+            verdict(of, "False", "NoPods", "No pod asks for the lease.")
+        } else {
+            verdict(of, "False", "AllWaiting", format!("{} wait.", names(&facts.pods.standbys)))
+        };
+    };
+    let fence = status.fence.unwrap_or_default();
+    let pod = &holder.pod_name;
+    if holder.kill_pending {
+        let message = format!(
+            "{pod} lost fence {fence} and its processes are not proven dead: the lease is not released, it runs out by itself."
+        );
+        verdict(of, "False", "KillPending", message)
+    } else if status.phase == Some(Phase::Unknown) {
+        let message =
+            format!("{pod} held fence {fence} and has not been heard of for {} seconds.", SILENT.as_secs());
+        verdict(of, "Unknown", "NoReport", message)
+    } else {
+        verdict(of, "True", "HolderActive", format!("{pod} holds fence {fence}."))
+    }
+}
+
+fn redis_reachable(status: &FencedLeaseStatus, facts: &Facts) -> Verdict {
+    let of = ConditionType::RedisReachable;
+    if !facts.has_redis {
+        let message = "Neither spec.redis nor the installation names a Redis: set spec.redis.addresses, or redis.addresses in the chart's values.";
+        return verdict(of, "False", "NotConfigured", message);
+    }
+    if let Some(redis) = &facts.redis {
+        let (reason, remedy) = redis_reason(redis.kind);
+        return if redis.kind == RedisStandingKind::Connected {
+            verdict(of, "True", reason, "Redis answers.")
+        } else {
+            verdict(of, "False", reason, format!("{}. {remedy}", redis.message.trim_end_matches('.')))
+        };
+    }
+    match standing(status, of) {
+        // What pods said that are gone says nothing of today.
+        Some(known) if !facts.pods.alive.is_empty() && known.reason != "NotConfigured" => Verdict {
+            of,
+            status: match known.status.as_str() {
+                "True" => "True",
+                "False" => "False",
+                _ => "Unknown",
+            },
+            reason: known.reason.clone(),
+            message: known.message.clone(),
+        },
+        _ => verdict(of, "Unknown", "NoReport", "No pod has asked Redis yet."),
+    }
+}
+
+fn redis_reason(kind: RedisStandingKind) -> (&'static str, &'static str) {
+    match kind {
+        RedisStandingKind::Connected | RedisStandingKind::NotAsked => ("Connected", ""),
+        RedisStandingKind::Timeout => (
+            "Timeout",
+            "See that Redis runs and that pods reach its address: network policies, Service, port.",
+        ),
+        RedisStandingKind::AuthFailed => {
+            ("AuthFailed", "See that the Secret's username and password are those that Redis accepts.")
+        }
+        RedisStandingKind::PermissionDenied => (
+            "PermissionDenied",
+            "Give the Redis user the keys ~fencedlease:*, the channels &fencedlease:* and the commands named in the docs.",
+        ),
+        RedisStandingKind::NotMaster => {
+            ("NotMaster", "Name the address of the master, not that of a replica.")
+        }
+        RedisStandingKind::SecretNotFound => {
+            ("SecretNotFound", "Create the Secret that auth.secretRef names, with the key password.")
+        }
+        RedisStandingKind::Failed => ("Failed", "See the sidecar's log."),
+    }
+}
+
+fn fence_durable() -> Verdict {
+    let message = "Redis alone keeps the sequence of fences: if it loses its data, fences may start again below those that were handed out.";
+    verdict(ConditionType::FenceDurable, "False", "BestEffort", message)
+}
+
+fn pods_current(facts: &Facts) -> Verdict {
+    let of = ConditionType::PodsCurrent;
+    if !facts.unguarded.is_empty() {
+        let message = format!(
+            "{} ask for the lease and run unguarded, as they were made while the webhook did not see them: delete them, so that their owner makes guarded ones.",
+            names(&facts.unguarded)
+        );
+        return verdict(of, "False", "UnguardedPods", message);
+    }
+    if let Some(hanging) = &facts.pods.hanging {
+        return verdict(of, "False", "RolloutMayHang", rollout_may_hang(hanging));
+    }
+    if !facts.pods.outdated.is_empty() {
+        let message = format!(
+            "{} run with an older spec: restart them to apply the present one.",
+            names(&facts.pods.outdated)
+        );
+        return verdict(of, "False", "OutdatedPods", message);
+    }
+    verdict(of, "True", "UpToDate", "Every pod runs with the present spec.")
+}
+
+/// The text of the condition and of the event.
+pub fn rollout_may_hang(hanging: &super::pods::Hanging) -> String {
+    let (pod, holder) = (&hanging.pod, &hanging.holder);
+    let workload = hanging.workload.as_ref();
+    let (kind, name) = workload.map_or(("workload", ""), |it| (it.kind.as_str(), it.name.as_str()));
+    let remedy = match kind {
+        "Deployment" => {
+            "Set strategy.type Recreate, or rollingUpdate maxSurge 0 and maxUnavailable 1, or standby.readiness Ready in the FencedLease"
+        }
+        "StatefulSet" => {
+            "Set podManagementPolicy Parallel and delete the holder, or standby.readiness Ready in the FencedLease"
+        }
+        _ => "Set standby.readiness Ready in the FencedLease",
+    };
+    format!(
+        "the rollout of {kind} {name} waits for {pod} to be ready, which waits for the lease that {holder} holds. {remedy}; to go on now, delete {holder}."
+    )
+}
+
+fn admission(status: &FencedLeaseStatus, facts: &Facts, now: Timestamp) -> Verdict {
+    let of = ConditionType::AdmissionOk;
+    if let Some(refusal) = &facts.refusal {
+        return verdict(of, "False", "PodsRefused", refusal.clone());
+    }
+    if let Some(known) = standing(status, of).filter(|known| known.status == "False") {
+        let since = known.last_transition_time.0;
+        let admitted_since = facts.pods.newest.is_some_and(|created| created > since);
+        if !admitted_since && now < since + REFUSAL_SHOWN {
+            return verdict(of, "False", &known.reason, known.message.clone());
+        }
+    }
+    verdict(of, "True", "Admitted", "No pod was refused lately.")
+}
+
+/// The condition, which keeps the time of the last change of its status.
+fn stamp(verdict: Verdict, status: &FencedLeaseStatus, facts: &Facts, now: Timestamp) -> Condition {
+    let known = standing(status, verdict.of);
+    let unchanged =
+        known.filter(|known| known.status == verdict.status).map(|known| known.last_transition_time.0);
+    let repeated = verdict.of == ConditionType::AdmissionOk && facts.refusal.is_some();
+    let since = match unchanged {
+        Some(since) if repeated && since + REFUSAL_REFRESHED <= now => now,
+        Some(since) => since,
+        None => now,
+    };
+    Condition {
+        type_: verdict.of.as_str().to_owned(),
+        status: verdict.status.to_owned(),
+        reason: verdict.reason,
+        message: verdict.message,
+        last_transition_time: Time(since),
+        observed_generation: facts.generation,
+    }
+}
+
+fn verdict(of: ConditionType, status: &'static str, reason: &str, message: impl Into<String>) -> Verdict {
+    Verdict { of, status, reason: reason.to_owned(), message: message.into() }
+}
+
+fn names(all: &[String]) -> String {
+    let shown = all.iter().take(MOST_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match all.len().saturating_sub(MOST_NAMES) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests;
