@@ -105,9 +105,17 @@ fn schema() -> Value {
 /// The schema with its checks of a duration's form taken out: the evaluator compiles each regular expression
 /// anew, which would take half an hour, and every text drawn here has the form.
 fn without_forms(schema: &Value) -> Value {
-    let text = serde_json::to_string(schema).unwrap();
     let form = "matches('^([0-9]{1,5}(h|m|s|ms)){1,4}$')";
-    assert!(text.contains(form), "the rules check the form in other words now");
+    let mut schema = schema.clone();
+    let mut taken_out = 0;
+    for property in schema["properties"].as_object_mut().unwrap().values_mut() {
+        let Some(rules) = property["x-kubernetes-validations"].as_array_mut() else { continue };
+        let before = rules.len();
+        rules.retain(|rule| rule["rule"] != format!("self.{form}"));
+        taken_out += before - rules.len();
+    }
+    assert_eq!(taken_out, 8, "the rules check the form of the eight durations in other words now");
+    let text = serde_json::to_string(&schema).unwrap();
     serde_json::from_str(&text.replace(form, "startsWith('')")).unwrap()
 }
 
