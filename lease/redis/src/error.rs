@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use fencedlease_core::duration::in_seconds;
 use fencedlease_wire::LossReason;
 use fencedlease_wire::endpoint::RedisStandingKind;
 
@@ -11,7 +12,7 @@ use fencedlease_wire::endpoint::RedisStandingKind;
 #[non_exhaustive]
 pub enum CallError {
     /// No connection was made in time. Redis was never asked.
-    #[error("no connection to {address} within {} ms", .waited.as_millis())]
+    #[error("no connection to {address} in {}", in_seconds(*.waited))]
     ConnectTimeout {
         /// `host:port`.
         address: String,
@@ -35,7 +36,7 @@ pub enum CallError {
         text: String,
     },
     /// The call was sent and not answered in time. Redis may have done it.
-    #[error("no answer from {address} within {} ms", .waited.as_millis())]
+    #[error("no answer from {address} in {}", in_seconds(*.waited))]
     Timeout {
         /// `host:port`.
         address: String,

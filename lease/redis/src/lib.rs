@@ -9,6 +9,7 @@ mod connection;
 mod credentials;
 mod error;
 mod keys;
+mod outcome;
 pub mod reply;
 mod script;
 
@@ -17,5 +18,6 @@ pub use connection::Server;
 pub use credentials::{CredentialError, CredentialFuture, CredentialProvider, Credentials};
 pub use error::{CallError, Refusal};
 pub use keys::LeaseKeys;
+pub use outcome::renewal_outcome;
 pub use reply::{AcquireReply, Inspection, ReleaseReply, RenewReply, Sequence};
 pub use script::{Acquire, Release, Renew};

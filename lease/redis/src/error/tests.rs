@@ -78,5 +78,5 @@ fn only_what_was_sent_and_not_refused_may_have_happened() {
 #[test]
 fn texts_name_whom_was_asked_and_how_long() {
     let error = CallError::Timeout { address: "redis:6379".to_owned(), waited: Duration::from_secs(1) };
-    assert_eq!(error.to_string(), "no answer from redis:6379 within 1000 ms");
+    assert_eq!(error.to_string(), "no answer from redis:6379 in 1s");
 }

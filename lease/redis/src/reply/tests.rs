@@ -185,7 +185,7 @@ fn acquire_reply(reply: &AcquireReply) -> [Value; 4] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20_000))]
+    #![proptest_config(ProptestConfig::with_cases(5_000))]
 
     #[test]
     fn no_value_makes_the_parser_fail_otherwise_than_by_an_error(value in any_value()) {
