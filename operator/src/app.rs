@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
-use futures::channel::mpsc;
+use fencedlease_wire::settings::EndpointSettings;
+use futures::channel::mpsc as touches;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
@@ -15,11 +16,11 @@ use k8s_openapi::jiff::Timestamp;
 use kube::runtime::events::{Recorder, Reporter};
 use kube::{Client, Config};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use crate::admin::{self, Readiness};
 use crate::args::Args;
-use crate::cache::{Caches, caches};
+use crate::cache::{Caches, Feeds, caches};
 use crate::certificates::bundle::keep_bundle;
 use crate::certificates::served::ServedCertificate;
 use crate::certificates::store::CertificateStore;
@@ -27,14 +28,21 @@ use crate::certificates::upkeep::Upkeep;
 use crate::endpoint::Endpoint;
 use crate::endpoint::caller::Callers;
 use crate::endpoint::credentials::InstallationSecret;
+use crate::inject::Installation;
 use crate::metrics::Metrics;
 use crate::serve::Server;
 use crate::status::write::Statuses;
 use crate::tasks::Tasks;
-use crate::{controller, embedded_redis, events, installation, restart_rules};
+use crate::webhook::{LiveCluster, Webhooks};
+use crate::{controller, embedded_redis, events, installation, refusals, restart_rules};
 
 /// How long requests still come in after readiness fails: endpoints must be taken out everywhere first.
 const LEAVE: Duration = Duration::from_secs(5);
+/// How many refusals wait to be told of.
+const REFUSALS: usize = 256;
+/// How many changes wait to be looked at; the watches wait in turn.
+const TOUCHES: usize = 1024;
+
 const LEASES: &str = "the list of FencedLeases";
 const PODS: &str = "the list of pods";
 
@@ -44,72 +52,56 @@ struct Listeners {
     admin: TcpListener,
 }
 
+/// What the tasks share.
+struct Shared {
+    args: Args,
+    client: Client,
+    installation_id: String,
+    metrics: Arc<Metrics>,
+    caches: Caches,
+    readiness: Readiness,
+    bundle: watch::Receiver<String>,
+    restart_rules: watch::Sender<bool>,
+}
+
 /// Runs the operator until it is told to end.
 pub async fn run(args: Args) -> anyhow::Result<()> {
+    let installation = args.installation()?;
     let mut config = Config::infer().await.context("cannot find a way to the Kubernetes API")?;
     // A library that repeats calls hides how the API server is, and writes twice what may be written once.
     config.default_retry = false;
     let client = Client::try_from(config).context("cannot use the way to the Kubernetes API")?;
     let listeners = bind(&args).await?;
-    let id = installation::id(client.clone(), &args.namespace, &args.installation_id).await?;
-
+    let installation_id = installation::id(client.clone(), &args.namespace, &args.installation_id).await?;
     if let Some(name) = args.redis_secret().filter(|_| args.redis_secret_create) {
         embedded_redis::ensure_password(client.clone(), &args.namespace, &name).await?;
     }
     let metrics = Arc::new(Metrics::new().context("cannot make the metrics")?);
-    let served = Arc::new(ServedCertificate::default());
-    let store = CertificateStore::new(
-        client.clone(),
-        &args.namespace,
-        args.certificate_secret.clone(),
-        args.certificate_names(),
-    );
-    let upkeep = Upkeep::new(store, Arc::clone(&served), Arc::clone(&metrics));
-    upkeep.look(Timestamp::now()).await.context("cannot set up the certificates")?;
-    let tls = served.server_config()?;
-    tracing::info!(
-        version = env!("CARGO_PKG_VERSION"),
-        installation = id,
-        endpoint = args.endpoint_url(),
-        webhook = %listeners.webhook.local_addr()?,
-        listen = %listeners.endpoint.local_addr()?,
-        admin = %listeners.admin.local_addr()?,
-        "the operator starts"
-    );
+    let (upkeep, served) = certificates(&args, &client, &metrics).await?;
+    announce(&args, &installation_id, &listeners)?;
 
     let (caches, feeds) = caches();
     let readiness = Readiness::default();
     readiness.needs(LEASES);
     readiness.needs(PODS);
+    let shared = Shared {
+        args,
+        client,
+        installation_id,
+        metrics,
+        caches,
+        readiness: readiness.clone(),
+        bundle: upkeep.bundle(),
+        restart_rules: watch::Sender::new(false),
+    };
     let mut tasks = Tasks::default();
-    let (touch, touched) = mpsc::channel(1024);
-    let recorder = Recorder::new(client.clone(), reporter(&args));
-    let (events, publishing) = events::events(recorder, tasks.stop());
-    tasks.add("events", publishing);
-    let has_redis = !args.redis_addresses().is_empty();
-    let statuses = Arc::new(Statuses::new(client.clone(), caches.clone(), events, has_redis));
-    let endpoint = Endpoint::new(
-        client.clone(),
-        Callers::new(client.clone(), caches.clone()),
-        caches.leases.clone(),
-        Arc::clone(&statuses),
-        InstallationSecret::new(client.clone(), &args.namespace, args.redis_secret()),
-        upkeep.bundle(),
-    );
-    tasks.add("controller", controller::run(caches.leases.clone(), touched, statuses, tasks.stop()));
-    tasks.add("caches", feeds.run(client.clone(), touch, tasks.stop()));
-    tasks.add("readiness", fill(caches.clone(), readiness.clone(), tasks.stop()));
-    keep_trusted(&mut tasks, &client, &args, &upkeep);
-    tasks.add("certificates", upkeep.run(tasks.stop()));
-    let (rules, _) = watch::channel(false);
-    tasks.add(
-        "restart rules",
-        restart_rules::keep_asking(client.clone(), args.namespace.clone(), rules, tasks.stop()),
-    );
-    let admin = admin::router(readiness.clone(), Arc::clone(&metrics), caches.leases.clone());
+    keep_trusted(&mut tasks, &shared, upkeep);
+    let (webhook, endpoint) = answer(&mut tasks, &shared, feeds, installation);
+    let admin = admin::router(readiness.clone(), Arc::clone(&shared.metrics), shared.caches.leases.clone());
+    let tls = served.server_config()?;
     for (name, listener, tls, router) in [
-        ("webhook", listeners.webhook, Some(Arc::clone(&tls)), Router::new()),
-        ("endpoint", listeners.endpoint, Some(tls), endpoint.router()),
+        ("webhook", listeners.webhook, Some(Arc::clone(&tls)), webhook),
+        ("endpoint", listeners.endpoint, Some(tls), endpoint),
         ("admin", listeners.admin, None, admin),
     ] {
         let server = Server { name, listener, tls, router };
@@ -124,18 +116,75 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Who Events are from.
-fn reporter(args: &Args) -> Reporter {
-    Reporter { controller: "fencedlease.dev/operator".to_owned(), instance: args.pod_name.clone() }
+/// Webhooks, endpoint, and what stands behind them.
+fn answer(tasks: &mut Tasks, shared: &Shared, feeds: Feeds, installation: Installation) -> (Router, Router) {
+    let Shared { args, client, caches, .. } = shared;
+    let (touch, touched) = touches::channel(TOUCHES);
+    tasks.add("caches", feeds.run(client.clone(), touch, tasks.stop()));
+    tasks.add("readiness", fill(caches.clone(), shared.readiness.clone(), tasks.stop()));
+    let reporter =
+        Reporter { controller: "fencedlease.dev/operator".to_owned(), instance: args.pod_name.clone() };
+    let (events, publishing) = events::events(Recorder::new(client.clone(), reporter), tasks.stop());
+    tasks.add("events", publishing);
+    let has_redis = installation.redis.is_some();
+    let statuses = Arc::new(Statuses::new(client.clone(), caches.clone(), events.clone(), has_redis));
+    tasks.add(
+        "controller",
+        controller::run(caches.leases.clone(), touched, Arc::clone(&statuses), tasks.stop()),
+    );
+    let (refuse, refused) = mpsc::channel(REFUSALS);
+    tasks.add(
+        "refusals",
+        refusals::run(refused, caches.leases.clone(), Arc::clone(&statuses), events, tasks.stop()),
+    );
+    let (rules, asked) = (shared.restart_rules.clone(), args.namespace.clone());
+    tasks.add("restart rules", restart_rules::keep_asking(client.clone(), asked, rules, tasks.stop()));
+
+    let (bundle, rules) = (shared.bundle.clone(), shared.restart_rules.subscribe());
+    let id = shared.installation_id.clone();
+    let cluster = LiveCluster::new(client.clone(), caches.leases.clone(), move || {
+        let endpoint =
+            EndpointSettings { url: installation.endpoint.url.clone(), ca_pem: bundle.borrow().clone() };
+        Installation { id: id.clone(), endpoint, restart_rules_work: *rules.borrow(), ..installation.clone() }
+    });
+    let endpoint = Endpoint::new(
+        client.clone(),
+        Callers::new(client.clone(), caches.clone()),
+        caches.leases.clone(),
+        statuses,
+        InstallationSecret::new(client.clone(), &args.namespace, args.redis_secret()),
+        shared.bundle.clone(),
+    );
+    let webhooks = Webhooks::new(Arc::new(cluster), refuse, Arc::clone(&shared.metrics));
+    (webhooks.router(), endpoint.router())
 }
 
-fn keep_trusted(tasks: &mut Tasks, client: &Client, args: &Args, upkeep: &Upkeep) {
+/// Certificates that are there and valid, and what keeps them so.
+async fn certificates(
+    args: &Args,
+    client: &Client,
+    metrics: &Arc<Metrics>,
+) -> anyhow::Result<(Upkeep, Arc<ServedCertificate>)> {
+    let served = Arc::new(ServedCertificate::default());
+    let store = CertificateStore::new(
+        client.clone(),
+        &args.namespace,
+        args.certificate_secret.clone(),
+        args.certificate_names(),
+    );
+    let upkeep = Upkeep::new(store, Arc::clone(&served), Arc::clone(metrics));
+    upkeep.look(Timestamp::now()).await.context("cannot set up the certificates")?;
+    Ok((upkeep, served))
+}
+
+fn keep_trusted(tasks: &mut Tasks, shared: &Shared, upkeep: Upkeep) {
+    let Shared { args, client, bundle, .. } = shared;
     tasks.add(
         "trust in the mutating webhooks",
         keep_bundle::<MutatingWebhookConfiguration>(
             client.clone(),
             args.mutating_webhook.clone(),
-            upkeep.bundle(),
+            bundle.clone(),
             tasks.stop(),
         ),
     );
@@ -144,10 +193,11 @@ fn keep_trusted(tasks: &mut Tasks, client: &Client, args: &Args, upkeep: &Upkeep
         keep_bundle::<ValidatingWebhookConfiguration>(
             client.clone(),
             args.validating_webhook.clone(),
-            upkeep.bundle(),
+            bundle.clone(),
             tasks.stop(),
         ),
     );
+    tasks.add("certificates", upkeep.run(tasks.stop()));
 }
 
 /// Ready once the caches are filled; stays until `stop`.
@@ -166,6 +216,19 @@ async fn fill(caches: Caches, readiness: Readiness, mut stop: watch::Receiver<bo
     }
     // The sender lives as long as the tasks do, so its end is the same as its word.
     let _ = stop.wait_for(|stop| *stop).await;
+}
+
+fn announce(args: &Args, installation_id: &str, listeners: &Listeners) -> anyhow::Result<()> {
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        installation = installation_id,
+        url = args.endpoint_url(),
+        webhook = %listeners.webhook.local_addr()?,
+        endpoint = %listeners.endpoint.local_addr()?,
+        admin = %listeners.admin.local_addr()?,
+        "the operator starts"
+    );
+    Ok(())
 }
 
 async fn bind(args: &Args) -> anyhow::Result<Listeners> {

@@ -2,7 +2,11 @@
 
 use std::net::SocketAddr;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
+use fencedlease_wire::settings::EndpointSettings;
+
+use crate::admit::lease::is_address;
+use crate::inject::{Installation, InstallationRedis, Resources, SidecarImage};
 
 /// Injects the FencedLease sidecar, answers sidecars, and keeps the status of FencedLeases.
 #[derive(Clone, Debug, Parser)]
@@ -27,9 +31,9 @@ pub struct Args {
     /// The sidecar's image.
     #[arg(long, env = "FENCEDLEASE_SIDECAR_IMAGE")]
     pub sidecar_image: String,
-    /// The pull policy of the sidecar's image: Always, IfNotPresent or Never.
+    /// The pull policy of the sidecar's image.
     #[arg(long, env = "FENCEDLEASE_SIDECAR_PULL_POLICY", default_value = "IfNotPresent")]
-    pub sidecar_pull_policy: String,
+    pub sidecar_pull_policy: PullPolicy,
     /// The sidecar's resources, as JSON of Kubernetes' form.
     #[arg(
         long,
@@ -37,6 +41,10 @@ pub struct Args {
         default_value = r#"{"requests":{"cpu":"10m","memory":"16Mi"},"limits":{"memory":"64Mi"}}"#
     )]
     pub sidecar_resources: String,
+
+    /// What sidecars log, as `tracing` directives.
+    #[arg(long, env = "FENCEDLEASE_SIDECAR_LOG_LEVEL", default_value = "info")]
+    pub sidecar_log_level: String,
 
     /// `host:port` of the installation's Redis; none if each FencedLease brings its own.
     #[arg(long, env = "FENCEDLEASE_REDIS_ADDRESSES", value_delimiter = ',')]
@@ -81,7 +89,84 @@ pub struct Args {
     pub log_json: bool,
 }
 
+/// When an image is pulled.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum PullPolicy {
+    /// At each start.
+    #[value(name = "Always")]
+    Always,
+    /// Where it is missing.
+    #[value(name = "IfNotPresent")]
+    IfNotPresent,
+    /// Never.
+    #[value(name = "Never")]
+    Never,
+}
+
+impl PullPolicy {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Always => "Always",
+            Self::IfNotPresent => "IfNotPresent",
+            Self::Never => "Never",
+        }
+    }
+}
+
+/// Why the flags cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ArgsError {
+    /// The resources are no JSON of Kubernetes' form.
+    #[error(
+        "--sidecar-resources {found:?} cannot be read; write JSON such as {{\"requests\":{{\"cpu\":\"10m\"}},\"limits\":{{\"memory\":\"64Mi\"}}}}"
+    )]
+    Resources {
+        /// The flag's value.
+        found: String,
+        /// What the parser says.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// An address of Redis that is none, or several.
+    #[error(
+        "--redis-addresses {found:?} cannot be used; name exactly one host:port, such as redis.shop.svc:6379, or leave it empty if each FencedLease brings its own"
+    )]
+    RedisAddresses {
+        /// The flag's value.
+        found: String,
+    },
+}
+
 impl Args {
+    /// What injection must know of the installation. Its id, the certificate authorities and what the cluster
+    /// can do are found out while running, and are empty here.
+    pub fn installation(&self) -> Result<Installation, ArgsError> {
+        let resources: Resources = serde_json::from_str(&self.sidecar_resources)
+            .map_err(|source| ArgsError::Resources { found: self.sidecar_resources.clone(), source })?;
+        let addresses = self.redis_addresses();
+        if addresses.len() > 1 || !addresses.iter().all(|address| is_address(address)) {
+            return Err(ArgsError::RedisAddresses { found: addresses.join(",") });
+        }
+        let redis = (!addresses.is_empty()).then(|| InstallationRedis {
+            addresses,
+            database: self.redis_database,
+            has_credentials: self.redis_secret().is_some(),
+        });
+        Ok(Installation {
+            id: String::new(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            sidecar: SidecarImage {
+                image: self.sidecar_image.clone(),
+                pull_policy: self.sidecar_pull_policy.as_str().to_owned(),
+                resources,
+                log_level: self.sidecar_log_level.clone(),
+            },
+            endpoint: EndpointSettings { url: self.endpoint_url(), ca_pem: String::new() },
+            redis,
+            restart_rules_work: false,
+        })
+    }
+
     /// The URL at which sidecars reach the endpoint.
     pub fn endpoint_url(&self) -> String {
         self.endpoint_url

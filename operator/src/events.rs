@@ -210,6 +210,13 @@ impl Events {
         }
     }
 
+    /// Publishes `news` on an object that is neither FencedLease nor pod.
+    pub fn publish_on(&self, news: &News, regarding: &ObjectReference) {
+        let name = regarding.name.clone().unwrap_or_default();
+        let resource = format!("{}/{name}", regarding.namespace.as_deref().unwrap_or_default());
+        self.push(event(&news.words(&resource, &name), None), regarding.clone());
+    }
+
     fn push(&self, event: Event, regarding: ObjectReference) {
         if let Err(mpsc::error::TrySendError::Full(lost)) =
             self.queue.try_send(Published { event, regarding })
