@@ -12,74 +12,74 @@ use fencedlease_redis::{
 use fencedlease_wire::{Fence, OwnerToken, ResourceName};
 
 /// Long enough for anything that is to work.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// A lease that does not run out during a test.
-pub const TTL: Duration = Duration::from_secs(60);
+pub(crate) const TTL: Duration = Duration::from_secs(60);
 /// The name of the connections.
-pub const CLIENT_NAME: &str = "fencedlease/report-0";
+pub(crate) const CLIENT_NAME: &str = "fencedlease/report-0";
 
-pub fn keys() -> LeaseKeys {
+pub(crate) fn keys() -> LeaseKeys {
     LeaseKeys::new(&ResourceName::new("c1", "shop", "report").unwrap())
 }
 
-pub fn place(address: impl ToString) -> Place {
+pub(crate) fn place(address: impl ToString) -> Place {
     place_as(address, Credentials::default())
 }
 
-pub fn place_as(address: impl ToString, credentials: Credentials) -> Place {
+pub(crate) fn place_as(address: impl ToString, credentials: Credentials) -> Place {
     let server = Server { address: address.to_string(), database: 0, client_name: CLIENT_NAME.to_owned() };
     Place { server, keys: keys(), credentials: Arc::new(credentials) }
 }
 
-pub fn user(name: &str, password: &str) -> Credentials {
+pub(crate) fn user(name: &str, password: &str) -> Credentials {
     Credentials { username: Some(name.to_owned()), password: Some(password.to_owned()) }
 }
 
-pub fn client(server: &RedisServer) -> Client {
+pub(crate) fn client(server: &RedisServer) -> Client {
     Client::new(place(server.address()))
 }
 
 /// A token that no other call in this program got.
-pub fn new_token() -> OwnerToken {
+pub(crate) fn new_token() -> OwnerToken {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let mut bits = [0; 16];
     bits[..8].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
     OwnerToken::from_random(bits)
 }
 
-pub fn fence(value: u64) -> Fence {
+pub(crate) fn fence(value: u64) -> Fence {
     Fence::new(value).unwrap()
 }
 
-pub fn acquire(holder: &str) -> Acquire {
+pub(crate) fn acquire(holder: &str) -> Acquire {
     Acquire { token: new_token(), ttl: TTL, floor: None, holder: holder.to_owned() }
 }
 
 /// A lease that was acquired.
-pub struct Held {
-    pub token: OwnerToken,
-    pub fence: Fence,
-    pub clean: bool,
-    pub previous_holder: Option<String>,
+pub(crate) struct Held {
+    pub(crate) token: OwnerToken,
+    pub(crate) fence: Fence,
+    pub(crate) clean: bool,
+    pub(crate) previous_holder: Option<String>,
 }
 
 impl Held {
-    pub fn renew(&self) -> Renew {
+    pub(crate) fn renew(&self) -> Renew {
         Renew { token: self.token.clone(), ttl: TTL, fence: self.fence }
     }
 
-    pub fn release(&self, clean: bool) -> Release {
+    pub(crate) fn release(&self, clean: bool) -> Release {
         Release { token: self.token.clone(), clean }
     }
 }
 
 /// Acquires, which must work.
-pub async fn hold(client: &mut Client, holder: &str) -> Held {
+pub(crate) async fn hold(client: &mut Client, holder: &str) -> Held {
     hold_by(client, acquire(holder)).await
 }
 
 /// As [`hold`], by this call.
-pub async fn hold_by(client: &mut Client, acquire: Acquire) -> Held {
+pub(crate) async fn hold_by(client: &mut Client, acquire: Acquire) -> Held {
     match client.acquire(&acquire, PATIENCE).await.unwrap() {
         AcquireReply::Acquired { fence, clean, previous_holder } => {
             Held { token: acquire.token, fence, clean, previous_holder }
@@ -89,7 +89,7 @@ pub async fn hold_by(client: &mut Client, acquire: Acquire) -> Held {
 }
 
 /// Waits until something is so.
-pub async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     let wait = async {
         while !so().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
