@@ -1,0 +1,393 @@
+//! What does the pod do now? The pure machine of guards, standby and holding: events with their instant
+//! and random bits go in, [`Actions`] come out. No I/O, no clock.
+//!
+//! Every event ends in the same pass over the whole state (`settle`), so that no order of events can skip
+//! a step: what has ended is told to the guards, what is dead is released, who may compete competes.
+
+mod compete;
+mod event;
+mod guards;
+mod held;
+mod speak;
+mod view;
+
+use std::time::Duration;
+
+use fencedlease_core::standby::Standby;
+use fencedlease_core::{BootTime, Holding, HoldingState, RenewalOutcome};
+use fencedlease_wire::endpoint::{RedisStanding, RedisStandingKind};
+use fencedlease_wire::settings::StandbyMode;
+use fencedlease_wire::{EndReason, Fence, HoldingId, LossReason, OwnerToken, PlannedEnd};
+
+pub use event::{
+    AcquireAnswer, Actions, ConnectionId, Event, Fact, FileOrder, GuardAction, Hello, Interrupted, LifeId,
+    Mark, PodConfig, Random, RedisRequest,
+};
+use guards::Guards;
+use held::{Held, Step};
+pub use view::{Published, State};
+
+/// A granted guard without a connection may come back for this long.
+const GUARD_ABSENCE: Duration = Duration::from_secs(1);
+/// Note and fence of a new holding must be in their files within this.
+const FILING_BOUND: Duration = Duration::from_secs(2);
+/// A cold pod's holding without any guard is released after this.
+const COLD_PATIENCE: Duration = Duration::from_secs(300);
+/// What a planned end leaves of the pod's grace period for release and reports.
+const RESERVE: Duration = Duration::from_secs(3);
+/// An end of the sidecar waits for its release at most this much longer than the call may take.
+const EXIT_PATIENCE: Duration = Duration::from_millis(500);
+
+/// The pod: who guards, whether it waits or holds, and how it ends.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Pod {
+    config: PodConfig,
+    guards: Guards,
+    standby: Standby,
+    attempt: Option<Attempt>,
+    held: Option<Held>,
+    last: Option<LastEnd>,
+    orphans: Option<Orphans>,
+    releasing: Option<Releasing>,
+    /// SIGTERM came.
+    terminating: bool,
+    /// It has been ACTIVE once.
+    was_active: bool,
+    listening: bool,
+    waiting_since: Option<BootTime>,
+    release_heard: Option<BootTime>,
+    holder: Option<String>,
+    /// What went wrong last.
+    trouble: Option<String>,
+    redis: RedisStanding,
+    redis_answered_at: Option<BootTime>,
+    highest_fence: Option<Fence>,
+    calls: u64,
+}
+
+/// An attempt to acquire that is under way.
+#[derive(Clone, Debug)]
+struct Attempt {
+    call: u64,
+    token: OwnerToken,
+    holding: HoldingId,
+    sent_at: BootTime,
+}
+
+/// The end of the last holding, until the pod waits again.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct LastEnd {
+    fence: Fence,
+    reason: EndReason,
+    message: String,
+}
+
+/// Workloads of a holding that was lost by a restart of the sidecar, until they are dead.
+#[derive(Clone, Debug)]
+struct Orphans {
+    interrupted: Interrupted,
+    noticed_at: BootTime,
+    deadline: BootTime,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Releasing {
+    call: u64,
+    until: BootTime,
+}
+
+// === impl Pod ===
+
+impl Pod {
+    /// A pod that starts now. A holding that an earlier run had is lost.
+    pub fn new(config: PodConfig, interrupted: Option<Interrupted>, now: BootTime) -> (Self, Actions) {
+        let mut pod = Self {
+            guards: Guards::new(&config.containers),
+            standby: Standby::new(config.timing.ttl(), now),
+            attempt: None,
+            held: None,
+            last: None,
+            orphans: None,
+            releasing: None,
+            terminating: false,
+            was_active: interrupted.is_some(),
+            listening: false,
+            waiting_since: None,
+            release_heard: None,
+            holder: None,
+            trouble: None,
+            redis: RedisStanding { kind: RedisStandingKind::NotAsked, message: String::new() },
+            redis_answered_at: None,
+            highest_fence: config.floor,
+            calls: 0,
+            config,
+        };
+        let mut out = Actions::default();
+        if let Some(interrupted) = interrupted {
+            pod.lose_interrupted(interrupted, now, &mut out);
+        }
+        pod.settle(now, &Random::default(), false, &mut out);
+        (pod, out)
+    }
+
+    /// Something happened at `now`.
+    pub fn on(&mut self, event: Event, now: BootTime, random: &Random) -> Actions {
+        let mut out = Actions::default();
+        self.take_in(event, now, random, &mut out);
+        self.settle(now, random, true, &mut out);
+        out
+    }
+
+    /// When time alone can change anything next.
+    pub fn next_instant(&self) -> Option<BootTime> {
+        let holding = self.held.as_ref().and_then(|held| held.next_instant(&self.config, &self.guards));
+        let unheard = self.guards.unheard().map(|(_, since)| since + GUARD_ABSENCE);
+        let unheard = unheard.filter(|_| self.held.as_ref().is_some_and(|held| !held.holding.is_over()));
+        let attempt = self.may_compete().then(|| self.standby.next_try());
+        let orphans = self.guards.awaited_until();
+        let exit = self.releasing.filter(|_| self.terminating).map(|releasing| releasing.until);
+        [holding, unheard, attempt, orphans, exit].into_iter().flatten().min()
+    }
+
+    /// Everything that others may know, as plain data.
+    pub fn published(&self) -> Published {
+        view::publish(self)
+    }
+
+    fn take_in(&mut self, event: Event, now: BootTime, random: &Random, out: &mut Actions) {
+        match event {
+            Event::Time => {}
+            Event::Late { planned } => self.with_holding(|holding| holding.on_wake(planned, now)),
+            Event::Suspended { gained } => self.with_holding(|holding| holding.on_suspend(gained, now)),
+            Event::Hello { connection, hello } => self.greet(connection, &hello, random, now, out),
+            Event::Said { connection, message } => self.listen_to(connection, message, now, out),
+            Event::Disconnected { connection } => self.guards.disconnected(connection, now),
+            Event::Died { life } => self.bury(life, now, out),
+            Event::AcquireAnswered { call, answer } => self.on_acquire(call, answer, now, random, out),
+            Event::RenewAnswered { call, outcome } => self.on_renewal(call, outcome, now, out),
+            Event::ReleaseAnswered { call } => {
+                self.releasing = self.releasing.filter(|releasing| releasing.call != call);
+            }
+            Event::ReleaseHeard { published } => {
+                if published {
+                    self.release_heard = Some(now);
+                }
+                self.standby.released(now, random.jitter);
+            }
+            Event::Filed { holding } => {
+                if let Some(held) = &mut self.held
+                    && *held.holding.id() == holding
+                    && matches!(held.step, Step::Filing { .. })
+                {
+                    held.step = Step::Filed;
+                }
+            }
+            Event::StepDown => {
+                if self.held.as_ref().is_some_and(Held::is_open) {
+                    self.with_holding(|holding| holding.on_end(PlannedEnd::StepDown, now));
+                }
+            }
+            Event::Terminate => {
+                if !self.terminating {
+                    self.terminating = true;
+                    self.end_by_deletion(now);
+                }
+            }
+        }
+    }
+
+    fn with_holding(&mut self, act: impl FnOnce(&mut Holding)) {
+        if let Some(held) = &mut self.held {
+            act(&mut held.holding);
+        }
+    }
+
+    /// The pod is being deleted: its grace period runs from now.
+    fn end_by_deletion(&mut self, now: BootTime) {
+        let kill_at = now + self.planned_grace();
+        if let Some(held) = &mut self.held {
+            held.holding.on_end(PlannedEnd::PodDeleted, now);
+            held.planned_kill = Some(held.planned_kill.map_or(kill_at, |earlier| earlier.min(kill_at)));
+        }
+    }
+
+    fn planned_grace(&self) -> Duration {
+        self.config.termination_grace.saturating_sub(RESERVE).max(self.config.timing.grace_period())
+    }
+
+    fn on_renewal(&mut self, call: u64, outcome: RenewalOutcome, now: BootTime, out: &mut Actions) {
+        let Some(held) = &mut self.held else { return };
+        match &outcome {
+            RenewalOutcome::Confirmed => {
+                self.redis = RedisStanding { kind: RedisStandingKind::Connected, message: String::new() };
+                self.redis_answered_at = Some(now);
+            }
+            RenewalOutcome::Failed { message, .. } => {
+                self.redis = RedisStanding { kind: RedisStandingKind::Failed, message: message.clone() };
+            }
+        }
+        let before = held.holding.confirmed_at();
+        let remaining = held.holding.remaining(now);
+        held.holding.on_renewal(call, outcome, now);
+        let confirmed_at = held.holding.confirmed_at();
+        if confirmed_at == before || held.holding.is_over() {
+            return;
+        }
+        out.marks.push(Mark::Confirmed(confirmed_at));
+        out.facts.push(Fact::Renewed {
+            took: now.since(confirmed_at),
+            late: confirmed_at.since(before + self.config.timing.renew_interval()),
+            remaining,
+        });
+        let extend = held.extend();
+        for life in self.guards.lives().filter(|life| life.is_granted()) {
+            if let Some(connection) = life.connection {
+                out.guards.push(GuardAction::Tell { connection, message: extend.clone() });
+            }
+        }
+    }
+
+    /// The pass over everything that follows each event. `compete` is false before the first event.
+    fn settle(&mut self, now: BootTime, random: &Random, compete: bool, out: &mut Actions) {
+        self.guards.expire_awaited(now);
+        self.settle_holding(now, out);
+        self.settle_orphans(now, out);
+        if compete {
+            self.compete(now, random, out);
+        }
+        if let Some(held) = &mut self.held
+            && let Some(call) = held.holding.poll_renewal()
+        {
+            out.redis.push(RedisRequest::Renew {
+                call: call.call,
+                token: held.token.clone(),
+                fence: held.holding.fence(),
+                timeout: call.timeout,
+            });
+        }
+        let listen = self.held.is_none() && !self.terminating;
+        if listen != self.listening {
+            self.listening = listen;
+            out.redis.push(RedisRequest::Listen(listen));
+        }
+        self.releasing = self.releasing.filter(|releasing| now < releasing.until);
+        out.exit =
+            self.terminating && self.held.is_none() && self.attempt.is_none() && self.releasing.is_none();
+    }
+
+    fn settle_holding(&mut self, now: BootTime, out: &mut Actions) {
+        if self.held.is_none() {
+            return;
+        }
+        self.notice_silence(now);
+        self.with_holding(|holding| holding.on_time(now));
+        self.open_or_abandon(now, out);
+        self.tell_the_end(now, out);
+        self.note_overdue(now, out);
+        self.finish(now, out);
+    }
+
+    /// A granted guard that cannot be heard and is not dead: whether it still guards is unknown.
+    fn notice_silence(&mut self, now: BootTime) {
+        if let Some((container, since)) = self.guards.unheard()
+            && now >= since + GUARD_ABSENCE
+        {
+            let message = format!(
+                "the guard of container {container} has had no connection for {} ms and is not dead",
+                now.since(since).as_millis()
+            );
+            self.with_holding(|holding| holding.on_loss(LossReason::GuardGone, message, now));
+        }
+    }
+
+    /// Brings a new holding forward: confirmed, filed, open. One that cannot be used is given back.
+    fn open_or_abandon(&mut self, now: BootTime, out: &mut Actions) {
+        let Some(held) = &mut self.held else { return };
+        if held.is_open() {
+            if held.cold && *held.holding.state() == HoldingState::Active {
+                let missing = !self.guards.ever_granted() && now >= held.opened_at + COLD_PATIENCE;
+                if missing {
+                    held.holding.on_end(PlannedEnd::WorkloadEnded, now);
+                } else {
+                    self.grant(now, out);
+                }
+            }
+            return;
+        }
+        if held.holding.is_over() {
+            return;
+        }
+        let unused = if !held.cold && !self.guards.all_fresh() {
+            Some("a guard went away before its container could start".to_owned())
+        } else if matches!(held.step, Step::Filing { since } if now >= since + FILING_BOUND) {
+            Some("note and fence could not be written in time; look at the sidecar's volumes".to_owned())
+        } else {
+            None
+        };
+        if let Some(message) = unused {
+            held.holding.on_end(PlannedEnd::WorkloadEnded, now);
+            held.unused.get_or_insert(message);
+            return;
+        }
+        match (held.holding.state(), held.step) {
+            (HoldingState::Active, Step::Acquired) => {
+                held.step = Step::Filing { since: now };
+                out.marks.push(Mark::Confirmed(held.holding.confirmed_at()));
+                out.files.push(FileOrder::Hold {
+                    holding: held.holding.id().clone(),
+                    fence: held.holding.fence(),
+                    grants: self.guards.secrets(),
+                });
+            }
+            (HoldingState::Active, Step::Filed) => self.open(now, out),
+            _ => {}
+        }
+    }
+
+    fn open(&mut self, now: BootTime, out: &mut Actions) {
+        let Some(held) = &mut self.held else { return };
+        held.step = Step::Open;
+        held.opened_at = now;
+        self.was_active = true;
+        self.last = None;
+        self.trouble = None;
+        self.guards.forget_grants();
+        out.facts.push(Fact::Acquired {
+            fence: held.holding.fence(),
+            holding: held.holding.id().clone(),
+            waited: held.waited,
+            previous_holder: held.previous_holder.take(),
+            handover: held.handover,
+        });
+        self.grant(now, out);
+    }
+
+    /// Grants to every guard that waits. One that comes later (cold) is added to the note.
+    fn grant(&mut self, now: BootTime, out: &mut Actions) {
+        let Some(held) = &mut self.held else { return };
+        let granted = self.guards.grant_fresh(now);
+        if granted.is_empty() {
+            return;
+        }
+        if held.cold {
+            out.files.push(FileOrder::Grants {
+                holding: held.holding.id().clone(),
+                fence: held.holding.fence(),
+                grants: self.guards.secrets(),
+            });
+        }
+        let grant = held.grant(&self.config.resource);
+        for connection in granted {
+            out.guards.push(GuardAction::Tell { connection, message: grant.clone() });
+        }
+    }
+
+    /// Whether the next holding of this sidecar is a cold one: only its first can be.
+    fn is_cold(&self) -> bool {
+        self.config.standby_mode == StandbyMode::Cold && !self.was_active
+    }
+}
+
+#[cfg(test)]
+mod tests;
