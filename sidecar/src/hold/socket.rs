@@ -1,0 +1,212 @@
+//! `lease.sock`: how the application asks. HTTP/1.1 with JSON, so that `curl --unix-socket` is a client.
+//!
+//! Answers are computed from the last published snapshot at the instant of the answer. Nothing here can
+//! reach the thread that watches the instants, but for the wish to step down.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, State as Shared};
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use fencedlease_core::BootTime;
+use fencedlease_wire::socket::{CommitCheck, CommitVerdict, ErrorBody, ErrorDetail};
+use hyper::body::Bytes;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::pod::{Published, State};
+
+mod events;
+
+/// Clients at most; more are told to come again.
+pub const MAX_CLIENTS: usize = 64;
+/// The longest body.
+const MAX_BODY_BYTES: usize = 4096;
+/// How long a client may take for a request, or be idle between two.
+const IDLE: Duration = Duration::from_secs(60);
+/// How long a body may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What the socket is served from.
+#[derive(Clone)]
+pub struct Socket {
+    /// The last snapshot.
+    pub published: watch::Receiver<Arc<Published>>,
+    /// The present instant.
+    pub now: fn() -> BootTime,
+    /// Tells the watching thread that the application wants to step down. Must not block.
+    pub step_down: Arc<dyn Fn() + Send + Sync>,
+    /// Counts the answers to commit checks: whether allowed, and how much remained.
+    pub on_commit_check: Arc<dyn Fn(bool, Duration) + Send + Sync>,
+}
+
+/// Serves clients until the task is dropped; ends only if the listener fails.
+pub async fn serve(listener: UnixListener, socket: Socket) -> std::io::Result<()> {
+    let routes = routes(socket);
+    let clients = Arc::new(AtomicUsize::new(0));
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => match Seat::take(&clients) {
+                    Some(seat) => { connections.spawn(serve_client(stream, routes.clone(), seat)); }
+                    None => turn_away(&stream),
+                },
+                // Out of file descriptors, or a client that is gone already: others still count.
+                Err(error) if is_passing(&error) => tokio::time::sleep(Duration::from_millis(50)).await,
+                Err(error) => return Err(error),
+            },
+            Some(ended) = connections.join_next() => {
+                if let Err(error) = ended && error.is_panic() {
+                    return Err(std::io::Error::other(error));
+                }
+            }
+        }
+    }
+}
+
+/// One of [`MAX_CLIENTS`]; given back when dropped.
+struct Seat(Arc<AtomicUsize>);
+
+impl Seat {
+    fn take(clients: &Arc<AtomicUsize>) -> Option<Self> {
+        let taken = |count: usize| (count < MAX_CLIENTS).then_some(count + 1);
+        clients
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, taken)
+            .ok()
+            .map(|_| Self(Arc::clone(clients)))
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+async fn serve_client(stream: UnixStream, routes: Router, _seat: Seat) {
+    // A client that breaks off or speaks no HTTP is its own trouble.
+    let _ = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(IDLE)
+        .max_buf_size(16 * 1024)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes))
+        .await;
+}
+
+fn turn_away(stream: &UnixStream) {
+    let body = r#"{"error":{"code":"TooManyClients","message":"64 clients are connected; close idle ones and try again"}}"#;
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    // A client that cannot take it at once sees the connection close.
+    let _ = stream.try_write(answer.as_bytes());
+}
+
+fn is_passing(error: &std::io::Error) -> bool {
+    let codes = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::ECONNABORTED, libc::EINTR];
+    error.raw_os_error().is_some_and(|code| codes.contains(&code))
+}
+
+fn routes(socket: Socket) -> Router {
+    Router::new()
+        .route("/v1/lease", get(lease))
+        .route("/v1/events", get(events::stream))
+        .route("/v1/commit-check", post(commit_check))
+        .route("/v1/step-down", post(step_down))
+        .fallback(not_found)
+        .method_not_allowed_fallback(not_allowed)
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .with_state(socket)
+}
+
+async fn lease(Shared(socket): Shared<Socket>) -> Response {
+    let published = Arc::clone(&socket.published.borrow());
+    Json(published.lease_view((socket.now)())).into_response()
+}
+
+async fn commit_check(Shared(socket): Shared<Socket>, request: axum::extract::Request) -> Response {
+    let check = match check_of(request).await {
+        Ok(check) => check,
+        Err(refused) => return refused,
+    };
+    let published = Arc::clone(&socket.published.borrow());
+    let now = (socket.now)();
+    let verdict = published.commit_verdict(check, now);
+    let allowed = matches!(verdict, CommitVerdict::Allowed { .. });
+    let remaining = match &published.state {
+        State::Active { kill_at, .. } => kill_at.since(now),
+        _ => Duration::ZERO,
+    };
+    (socket.on_commit_check)(allowed, remaining);
+    // 409 makes `curl -f` fail, so that a shell script is right by default.
+    let status = if allowed { StatusCode::OK } else { StatusCode::CONFLICT };
+    (status, Json(verdict)).into_response()
+}
+
+async fn step_down(Shared(socket): Shared<Socket>) -> Response {
+    let holds = matches!(socket.published.borrow().state, State::Active { ending: None, .. });
+    if !holds {
+        let message = "this pod does not hold the lease, so there is nothing to step down from";
+        return refusal(StatusCode::CONFLICT, "NotActive", message);
+    }
+    (socket.step_down)();
+    StatusCode::ACCEPTED.into_response()
+}
+
+/// The body of a commit check: absent, or JSON of its shape.
+async fn check_of(request: axum::extract::Request) -> Result<CommitCheck, Response> {
+    use axum::extract::FromRequest as _;
+    let body = tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, &())).await.map_err(|_| {
+        refusal(StatusCode::REQUEST_TIMEOUT, "BodyTimeout", "the body did not arrive within 5 s")
+    })?;
+    let body = body.map_err(|rejection: BytesRejection| match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            refusal(StatusCode::PAYLOAD_TOO_LARGE, "BodyTooLarge", "the body may have 4096 bytes at most")
+        }
+        _ => refusal(StatusCode::BAD_REQUEST, "BodyUnreadable", "the body broke off"),
+    })?;
+    if body.is_empty() {
+        return Ok(CommitCheck::default());
+    }
+    serde_json::from_slice(&body).map_err(|error| {
+        let message = format!(
+            r#"the body is not a commit check: {error}. It is empty, or looks like {{"fence":42,"needMs":3000}}"#
+        );
+        refusal(StatusCode::BAD_REQUEST, "BadBody", &message)
+    })
+}
+
+async fn not_found(uri: Uri) -> Response {
+    let message = format!(
+        "{} is not served here; there are GET /v1/lease, GET /v1/events, POST /v1/commit-check, POST /v1/step-down",
+        uri.path()
+    );
+    refusal(StatusCode::NOT_FOUND, "NotFound", &message)
+}
+
+async fn not_allowed(method: Method, uri: Uri) -> Response {
+    let message = format!(
+        "{method} {} is not allowed; use GET for /v1/lease and /v1/events, POST for /v1/commit-check and /v1/step-down",
+        uri.path()
+    );
+    refusal(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", &message)
+}
+
+fn refusal(status: StatusCode, code: &str, message: &str) -> Response {
+    let error = ErrorDetail { code: code.to_owned(), message: message.to_owned() };
+    (status, Json(ErrorBody { error })).into_response()
+}
+
+#[cfg(test)]
+mod tests;
