@@ -1,0 +1,69 @@
+//! What users meet by name stands in `docs/`.
+#![allow(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
+
+use std::fs;
+
+use fencedlease_architecture::root;
+use fencedlease_wire::{LossReason, PlannedEnd, exit, paths};
+
+fn page(name: &str) -> String {
+    fs::read_to_string(root().unwrap().join("docs").join(name)).unwrap()
+}
+
+#[test]
+fn every_reason_is_explained() {
+    let page = page("events-and-conditions.md");
+    let planned =
+        [PlannedEnd::MaxHold, PlannedEnd::StepDown, PlannedEnd::WorkloadEnded, PlannedEnd::PodDeleted];
+    let reasons = LossReason::ALL.map(LossReason::as_str).into_iter().chain(planned.map(PlannedEnd::as_str));
+    let missing: Vec<&str> = reasons.filter(|reason| !page.contains(reason)).collect();
+    assert!(missing.is_empty(), "docs/events-and-conditions.md lacks {missing:?}");
+}
+
+#[test]
+fn every_exit_code_of_ours_is_explained() {
+    let page = page("exit-codes.md");
+    for code in [
+        exit::OTHER_CONTAINER_ENDED,
+        exit::LOST,
+        exit::PLANNED_END,
+        exit::CANNOT_GUARD,
+        exit::BAD_SETTINGS,
+        exit::NOT_EXECUTABLE,
+        exit::NOT_FOUND,
+    ] {
+        let has_row = page.lines().any(|line| line.starts_with('|') && line.contains(&code.to_string()));
+        assert!(has_row, "docs/exit-codes.md has no row for {code}");
+    }
+}
+
+#[test]
+fn every_file_and_variable_of_the_workload_is_explained() {
+    let page = page("socket.md");
+    for name in [
+        paths::SHARED_DIR,
+        paths::LEASE_SOCKET,
+        paths::FENCE_FILE,
+        paths::LOST_FILE,
+        paths::ENV_RESOURCE,
+        paths::ENV_SOCKET,
+        paths::ENV_DIR,
+        paths::ENV_FENCE,
+        paths::ENV_HOLDING,
+    ] {
+        assert!(page.contains(name), "docs/socket.md lacks {name}");
+    }
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    let root = root().unwrap();
+    for (path, text) in fencedlease_architecture::files(&[".md"]).unwrap() {
+        let folder = root.join(path.parent().unwrap());
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = target.split('#').next().unwrap();
+            let is_elsewhere = file.is_empty() || file.contains("://");
+            assert!(is_elsewhere || folder.join(file).exists(), "{}: {target}", path.display());
+        }
+    }
+}
