@@ -33,6 +33,10 @@ pub const MAX_CLIENTS: usize = 64;
 const MAX_BODY_BYTES: usize = 4096;
 /// How long a client may take for a request, or be idle between two.
 const IDLE: Duration = Duration::from_secs(60);
+/// Clients that are being turned away at most; beyond that connections are closed without a word.
+const MAX_TURNED_AWAY: usize = 16;
+/// How long turning a client away may take.
+const TURN_AWAY: Duration = Duration::from_secs(1);
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -52,15 +56,18 @@ pub struct Socket {
 /// Serves clients until the task is dropped; ends only if the listener fails.
 pub async fn serve(listener: UnixListener, socket: Socket) -> std::io::Result<()> {
     let routes = routes(socket);
-    let clients = Arc::new(AtomicUsize::new(0));
+    let (clients, turned_away) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => match Seat::take(&clients) {
-                    Some(seat) => { connections.spawn(serve_client(stream, routes.clone(), seat)); }
-                    None => turn_away(&stream),
-                },
+                Ok((stream, _)) => {
+                    if let Some(seat) = Seat::take(&clients, MAX_CLIENTS) {
+                        connections.spawn(serve_client(stream, routes.clone(), seat));
+                    } else if let Some(seat) = Seat::take(&turned_away, MAX_TURNED_AWAY) {
+                        connections.spawn(turn_away(stream, seat));
+                    }
+                }
                 // Out of file descriptors, or a client that is gone already: others still count.
                 Err(error) if is_passing(&error) => tokio::time::sleep(Duration::from_millis(50)).await,
                 Err(error) => return Err(error),
@@ -74,12 +81,12 @@ pub async fn serve(listener: UnixListener, socket: Socket) -> std::io::Result<()
     }
 }
 
-/// One of [`MAX_CLIENTS`]; given back when dropped.
+/// One of so many; given back when dropped.
 struct Seat(Arc<AtomicUsize>);
 
 impl Seat {
-    fn take(clients: &Arc<AtomicUsize>) -> Option<Self> {
-        let taken = |count: usize| (count < MAX_CLIENTS).then_some(count + 1);
+    fn take(clients: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
+        let taken = |count: usize| (count < most).then_some(count + 1);
         clients
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, taken)
             .ok()
@@ -103,14 +110,22 @@ async fn serve_client(stream: UnixStream, routes: Router, _seat: Seat) {
         .await;
 }
 
-fn turn_away(stream: &UnixStream) {
+/// Tells a client to come again. Its request is taken in first: a socket that is closed with bytes unread
+/// resets the connection, and the client would not see the answer.
+async fn turn_away(stream: UnixStream, _seat: Seat) {
     let body = r#"{"error":{"code":"TooManyClients","message":"64 clients are connected; close idle ones and try again"}}"#;
     let answer = format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
-    // A client that cannot take it at once sees the connection close.
-    let _ = stream.try_write(answer.as_bytes());
+    let exchange = async {
+        stream.readable().await?;
+        stream.try_read(&mut [0; MAX_BODY_BYTES])?;
+        stream.writable().await?;
+        stream.try_write(answer.as_bytes())
+    };
+    // A client that is slow even at this sees the connection close.
+    let _ = tokio::time::timeout(TURN_AWAY, exchange).await;
 }
 
 fn is_passing(error: &std::io::Error) -> bool {
