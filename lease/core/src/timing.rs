@@ -214,11 +214,11 @@ impl Timing {
         let commit_side = self.commit_needs() + MARGIN + STALL + self.kill_budget;
         let (kill_holds, commit_holds) = (kill_side * 6 < five_ttl, commit_side * 6 < five_ttl);
         if !kill_holds {
-            let shorter_grace = room(kill_side - self.grace_period).filter(|_| commit_holds);
+            let shorter_grace = room(kill_side.saturating_sub(self.grace_period)).filter(|_| commit_holds);
             return Err(TimingError::TooShortToKill { timing: timing(), ttl_needed, shorter_grace });
         }
         if !commit_holds {
-            let shorter_margin = room(commit_side - self.commit_margin);
+            let shorter_margin = room(commit_side.saturating_sub(self.commit_margin));
             return Err(TimingError::TooShortToCommit { timing: timing(), ttl_needed, shorter_margin });
         }
         Ok(())
