@@ -41,3 +41,15 @@ fn workloads_are_asked_about_where_a_key_changes_on_them_or_in_their_template() 
         assert_eq!(condition, expected);
     }
 }
+
+#[test]
+fn the_chart_has_the_same_conditions() {
+    for (condition, chart) in [
+        (NEW_POD, include_str!("../../../../charts/fencedlease/conditions/new-pods.cel")),
+        (LIVE_POD, include_str!("../../../../charts/fencedlease/conditions/live-pods.cel")),
+        (WORKLOAD, include_str!("../../../../charts/fencedlease/conditions/workloads.cel")),
+        (CRON_JOB, include_str!("../../../../charts/fencedlease/conditions/cron-jobs.cel")),
+    ] {
+        assert_eq!(condition, chart.trim_end());
+    }
+}
