@@ -1,4 +1,10 @@
 //! A renewal whose reply is lost, late or never sent, and servers that are killed, stopped or silent.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper of tests fails as tests do"
+)]
 
 mod support;
 
@@ -21,7 +27,7 @@ const SHORT: Duration = Duration::from_millis(200);
 
 async fn proxied(server: &RedisServer) -> (FaultProxy, Client) {
     let proxy = FaultProxy::start(server.address().to_string()).await.unwrap();
-    let client = Client::new(place(proxy.address()));
+    let client = Client::new(place(proxy.address().to_string()));
     (proxy, client)
 }
 
@@ -81,7 +87,7 @@ async fn a_slow_network_within_the_timeout_is_no_loss() {
     assert!(matches!(answer, Ok(RenewReply::Renewed { .. })), "{answer:?}");
     assert!(proxy.snapshot().total.delayed_bytes > 0, "nothing was delayed");
     // Connecting may take as long.
-    let mut fresh = Client::new(place(proxy.address()));
+    let mut fresh = Client::new(place(proxy.address().to_string()));
     let answer = fresh.renew(&held.renew(), PATIENCE).await;
     assert!(matches!(answer, Ok(RenewReply::Renewed { .. })), "{answer:?}");
 }
@@ -173,7 +179,7 @@ async fn what_speaks_another_protocol_is_an_error_and_no_success() {
             tokio::io::AsyncWriteExt::write_all(&mut stream, page).await.unwrap();
         }
     };
-    let mut client = Client::new(place(address));
+    let mut client = Client::new(place(address.to_string()));
     let held = acquire("report-0");
     let answer = tokio::select! {
         answer = client.acquire(&held, PATIENCE) => answer,
@@ -211,7 +217,7 @@ impl CredentialProvider for Slow {
 #[tokio::test]
 async fn credentials_that_cannot_be_had_fail_the_call_within_its_deadline() {
     let server = RedisServer::start().unwrap();
-    let mut place = place(server.address());
+    let mut place = place(server.address().to_string());
     place.credentials = std::sync::Arc::new(Missing);
     let error = Client::new(place.clone()).acquire(&acquire("report-0"), PATIENCE).await.unwrap_err();
     assert_eq!(error.standing(), RedisStandingKind::SecretNotFound);
@@ -253,7 +259,7 @@ async fn a_second_holding_begins_while_the_reply_of_the_first_is_under_way() {
     let timing = Timing::try_new(&settings).unwrap();
     let now = sent_at + start.elapsed() * 100;
     let id = HoldingId::from_random([1; 8]);
-    let holding = Holding::acquired(id, first_fence, timing, Duration::from_secs(3600), sent_at, now);
+    let holding = Holding::acquired(id, first_fence, timing, Duration::from_hours(1), sent_at, now);
     assert!(matches!(holding.state(), HoldingState::Lost(_)), "{:?}", holding.state());
 
     // And Redis says whose it is.

@@ -1,4 +1,10 @@
 //! A renewal that Redis refuses, by each kind of error it has; and what a refusal leaves behind.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper of tests fails as tests do"
+)]
 
 mod support;
 
@@ -51,7 +57,7 @@ async fn readonly_because_the_master_became_a_replica() {
     assert_renewal_refused(&server, &mut client, &held, Refusal::ReadOnly).await;
     assert_not_extended(&server);
     // Nobody has the lease there, and still nobody gets it.
-    let mut other = place(server.address());
+    let mut other = place(server.address().to_string());
     other.keys = LeaseKeys::new(&ResourceName::new("c1", "shop", "other").unwrap());
     let error = Client::new(other).acquire(&acquire("report-1"), PATIENCE).await.unwrap_err();
     assert_eq!(error.standing(), RedisStandingKind::NotMaster, "{error}");
@@ -132,7 +138,7 @@ async fn noauth_and_wrongpass_at_a_new_connection() {
     let server = RedisServer::with_args(&["--requirepass", "secret"]).unwrap();
     let with = |password: &str| {
         Client::new(place_as(
-            server.address(),
+            server.address().to_string(),
             Credentials { username: None, password: Some(password.to_owned()) },
         ))
     };
@@ -152,7 +158,7 @@ async fn noauth_and_wrongpass_at_a_new_connection() {
 async fn a_password_changed_under_a_holder_ends_nothing_until_it_must_connect_again() {
     let server = RedisServer::with_args(&["--requirepass", "old"]).unwrap();
     let credentials = Credentials { username: None, password: Some("old".to_owned()) };
-    let mut client = Client::new(place_as(server.address(), credentials));
+    let mut client = Client::new(place_as(server.address().to_string(), credentials));
     let held = hold(&mut client, "report-0").await;
     server.cli(&["-a", "old", "CONFIG", "SET", "requirepass", "new"]).unwrap();
     assert!(matches!(client.renew(&held.renew(), PATIENCE).await, Ok(RenewReply::Renewed { .. })));
@@ -165,7 +171,7 @@ async fn a_password_changed_under_a_holder_ends_nothing_until_it_must_connect_ag
 async fn noperm_by_effect_for_a_command_inside_the_script_and_for_the_script_itself() {
     let server = RedisServer::start().unwrap();
     server.cli(&["ACL", "SETUSER", "holder", "reset", "on", ">secret", "~*", "&*", "+@all"]).unwrap();
-    let mut client = Client::new(place_as(server.address(), user("holder", "secret")));
+    let mut client = Client::new(place_as(server.address().to_string(), user("holder", "secret")));
     let held = hold_shortened(&server, &mut client).await;
     let inside = ["-pexpire", "-pttl", "-get"];
     for right in inside.into_iter().chain(["-eval", "resetkeys"]) {
@@ -186,7 +192,7 @@ async fn an_acquisition_that_lacks_any_right_leaves_no_lease() {
         server
             .cli(&["ACL", "SETUSER", "holder", "reset", "on", ">secret", "~*", "&*", "+@all", right])
             .unwrap();
-        let mut client = Client::new(place_as(server.address(), user("holder", "secret")));
+        let mut client = Client::new(place_as(server.address().to_string(), user("holder", "secret")));
         let error = client.acquire(&acquire("report-0"), PATIENCE).await.unwrap_err();
         assert!(matches!(error, CallError::Refused { refusal: Refusal::Permission, .. }), "{right}: {error}");
         assert_eq!(server.cli(&["EXISTS", &keys().lease]).unwrap(), "0", "{right}");
@@ -198,7 +204,7 @@ async fn a_full_redis_refuses_an_acquisition_and_neither_a_renewal_nor_a_release
     let server = RedisServer::with_args(&["--maxmemory", "4mb", "--maxmemory-policy", "noeviction"]).unwrap();
     let mut client = client(&server);
     let held = hold(&mut client, "report-0").await;
-    let mut place = place(server.address());
+    let mut place = place(server.address().to_string());
     place.keys = LeaseKeys::new(&ResourceName::new("c1", "shop", "other").unwrap());
     let mut other = Client::new(place.clone());
     server.cli(&["CONFIG", "SET", "maxmemory", "1"]).unwrap();

@@ -1,4 +1,10 @@
 //! What the scripts do, on a real Redis.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper of tests fails as tests do"
+)]
 
 mod support;
 
@@ -34,7 +40,7 @@ async fn a_held_lease_is_refused_with_its_ttl_sequence_and_holder_and_stays_as_i
     let AcquireReply::Held { remaining: Some(remaining), highest, holder } = reply else {
         panic!("{reply:?}")
     };
-    assert!(remaining <= TTL && remaining > TTL - Duration::from_secs(5), "{remaining:?}");
+    assert!(remaining <= TTL && remaining + Duration::from_secs(5) > TTL, "{remaining:?}");
     assert_eq!((highest, holder.as_deref()), (Some(fence(1)), Some("report-0")));
     assert_eq!(server.cli(&["GET", &keys().lease]).unwrap(), held.token.as_str());
     assert_eq!(server.cli(&["GET", &keys().fence]).unwrap(), "1");
@@ -295,7 +301,7 @@ async fn a_missing_right_to_publish_undoes_nothing() {
     for rights in [["+@all", "-publish"], ["+@all", "resetchannels"]] {
         let rules = ["ACL", "SETUSER", "quiet", "reset", "on", ">secret", "~*", rights[0], rights[1]];
         server.cli(&rules).unwrap();
-        let mut client = Client::new(place_as(server.address(), user("quiet", "secret")));
+        let mut client = Client::new(place_as(server.address().to_string(), user("quiet", "secret")));
         let held = hold(&mut client, "report-0").await;
         let reply = client.release(&held.release(true), PATIENCE).await.unwrap();
         assert_eq!(reply, ReleaseReply::Released { listeners: None });
@@ -314,7 +320,7 @@ async fn a_user_with_exactly_the_rights_that_the_scripts_need_can_do_it_all() {
     let commands: Vec<String> = commands.iter().map(|command| format!("+{command}")).collect();
     rules.extend(commands.iter().map(String::as_str));
     server.cli(&rules).unwrap();
-    let mut client = Client::new(place_as(server.address(), user("exact", "secret")));
+    let mut client = Client::new(place_as(server.address().to_string(), user("exact", "secret")));
     let held = hold(&mut client, "report-0").await;
     client.renew(&held.renew(), PATIENCE).await.unwrap();
     assert!(client.inspect(PATIENCE).await.unwrap().held);
@@ -354,7 +360,7 @@ async fn inspecting_tells_everything_but_the_token_and_changes_nothing() {
 #[tokio::test]
 async fn each_database_has_leases_of_its_own() {
     let server = RedisServer::start().unwrap();
-    let mut other = support::place(server.address());
+    let mut other = support::place(server.address().to_string());
     other.server.database = 3;
     hold(&mut client(&server), "report-0").await;
     assert_eq!(hold(&mut Client::new(other.clone()), "report-1").await.fence, fence(1));

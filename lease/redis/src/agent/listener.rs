@@ -64,9 +64,11 @@ async fn listen_once(place: &Place, hints: &Sender<Hint>) -> CallError {
             },
             Ok(None) => return closed(),
             Err(_) => {
-                let answer = timeout(PATIENCE, connection.ask(server, &ping));
-                if let Err(error) = answer.await.map_err(silent).flatten() {
-                    return error;
+                let answer = timeout(PATIENCE, connection.ask(server, &ping)).await.map_err(silent).flatten();
+                match answer {
+                    // A user who may not ping hears that from a server that lives.
+                    Ok(_) | Err(CallError::Refused { .. }) => {}
+                    Err(error) => return error,
                 }
             }
         }

@@ -14,7 +14,7 @@ use fencedlease_wire::{Fence, OwnerToken, ResourceName};
 /// Long enough for anything that is to work.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// A lease that does not run out during a test.
-pub(crate) const TTL: Duration = Duration::from_secs(60);
+pub(crate) const TTL: Duration = Duration::from_mins(1);
 /// The name of the connections.
 pub(crate) const CLIENT_NAME: &str = "fencedlease/report-0";
 
@@ -22,12 +22,12 @@ pub(crate) fn keys() -> LeaseKeys {
     LeaseKeys::new(&ResourceName::new("c1", "shop", "report").unwrap())
 }
 
-pub(crate) fn place(address: impl ToString) -> Place {
+pub(crate) fn place(address: impl Into<String>) -> Place {
     place_as(address, Credentials::default())
 }
 
-pub(crate) fn place_as(address: impl ToString, credentials: Credentials) -> Place {
-    let server = Server { address: address.to_string(), database: 0, client_name: CLIENT_NAME.to_owned() };
+pub(crate) fn place_as(address: impl Into<String>, credentials: Credentials) -> Place {
+    let server = Server { address: address.into(), database: 0, client_name: CLIENT_NAME.to_owned() };
     Place { server, keys: keys(), credentials: Arc::new(credentials) }
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn user(name: &str, password: &str) -> Credentials {
 }
 
 pub(crate) fn client(server: &RedisServer) -> Client {
-    Client::new(place(server.address()))
+    Client::new(place(server.address().to_string()))
 }
 
 /// A token that no other call in this program got.
