@@ -2,6 +2,7 @@
 
 mod down;
 mod files;
+mod images;
 mod leftovers;
 mod lock;
 mod start;
@@ -10,6 +11,7 @@ mod status;
 mod up;
 
 pub use down::down;
+pub use images::{load_images, named_images};
 pub use leftovers::{Leftovers, leftovers};
 pub use lock::Lock;
 pub use state::State;

@@ -1,5 +1,6 @@
 //! How does the harness run another program, and what does a person see when that fails?
 
+use std::fmt::Write as _;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
@@ -36,6 +37,15 @@ pub fn run_with_input(command: &mut Command, input: &str) -> Result<String> {
     }
     let output = child.wait_with_output().map_err(|source| spawn_error(command, source))?;
     checked(command, &output)
+}
+
+/// Digits of a digest, two for each byte.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a text cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// The last lines of a text.

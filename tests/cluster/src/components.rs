@@ -161,6 +161,11 @@ fn controller_manager(paths: &Paths) -> Component {
             format!("--root-ca-file={pki}/ca.crt"),
             format!("--cluster-signing-cert-file={pki}/ca.crt"),
             format!("--cluster-signing-key-file={pki}/ca.key"),
+            // Its default is a folder of the host's, which it makes.
+            format!(
+                "--flex-volume-plugin-dir={}",
+                paths.machine(Machine::Control).join("volume-plugins").display()
+            ),
         ],
     )
 }

@@ -150,6 +150,9 @@ pub fn coredns(kubeconfig: &str) -> String {
         kubeconfig {kubeconfig} fencedlease-test
         ttl 5
     }}
+    template ANY ANY . {{
+        rcode NXDOMAIN
+    }}
     cache 5
 }}
 ",

@@ -8,18 +8,24 @@ use serde_json::Value;
 use crate::command::{command, run, run_with_input};
 use crate::error::{Error, Result};
 use crate::paths::Paths;
+use crate::target::Target;
 
 /// Calls kubectl with the cluster's kubeconfig.
 #[derive(Debug, Clone)]
 pub struct Kubectl {
     bin: PathBuf,
-    kubeconfig: PathBuf,
+    kubeconfig: Option<PathBuf>,
 }
 
 impl Kubectl {
     /// For the cluster of this host's own.
     pub fn new(paths: &Paths) -> Self {
-        Self { bin: paths.bin(), kubeconfig: paths.kubeconfig() }
+        Self::for_target(paths, Target::Own)
+    }
+
+    /// For the cluster that is meant; the user's own is reached as the user's kubeconfig says.
+    pub fn for_target(paths: &Paths, target: Target) -> Self {
+        Self { bin: paths.bin(), kubeconfig: target.kubeconfig(paths) }
     }
 
     /// A kubectl command with the given arguments, ready to be run or changed.
@@ -70,8 +76,13 @@ impl Kubectl {
     }
 
     fn program(&self, name: &str, arguments: &[&str]) -> Command {
-        let mut made = command(&[&self.bin.join(name).display().to_string()]);
-        made.args(arguments).env("KUBECONFIG", &self.kubeconfig);
+        let built = self.bin.join(name);
+        let program = if built.exists() { built.display().to_string() } else { name.to_owned() };
+        let mut made = command(&[&program]);
+        made.args(arguments);
+        if let Some(kubeconfig) = &self.kubeconfig {
+            made.env("KUBECONFIG", kubeconfig);
+        }
         made
     }
 }

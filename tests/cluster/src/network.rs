@@ -82,13 +82,11 @@ fn batch(ip: &mut std::process::Command, script: &str) -> Result<()> {
 }
 
 fn pod_routes(except: Machine) -> String {
-    (1..=MAX_NODES)
-        .map(Machine::Node)
-        .filter(|node| *node != except)
-        .filter_map(|node| {
-            node.pod_subnet().map(|subnet| format!("route add {subnet} via {}\n", node.address()))
-        })
-        .collect()
+    let others = (1..=MAX_NODES).map(Machine::Node).filter(|node| *node != except);
+    let route = |node: Machine| {
+        node.pod_subnet().map(|subnet| format!("route add {subnet} via {}\n", node.address()))
+    };
+    others.filter_map(route).collect::<Vec<_>>().concat()
 }
 
 fn service_route() -> String {
@@ -107,10 +105,9 @@ fn control_script() -> String {
 }
 
 fn host_script(control: i32) -> String {
-    let last_resort: String = [MACHINE_NETWORK, POD_NETWORK, SERVICE_NETWORK]
-        .iter()
+    let last_resort = [MACHINE_NETWORK, POD_NETWORK, SERVICE_NETWORK]
         .map(|network| format!("route add unreachable {network} {LAST_RESORT}\n"))
-        .collect();
+        .concat();
     format!(
         "link add {HOST_INTERFACE} type veth peer name host netns {control}\n\
          address add {HOST_ADDRESS}/24 dev {HOST_INTERFACE}\nlink set {HOST_INTERFACE} up\n{last_resort}{}{}",

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use crate::command::hex;
 use crate::error::{Error, Result};
 
 /// The version of Kubernetes that a cluster runs.
@@ -96,20 +97,16 @@ pub const TOOLS: [Tool; 13] = [
 impl Tool {
     /// What the linker is told: no symbols, and for Kubernetes its version (it would call itself v0.0.0).
     pub fn ldflags(&self) -> String {
-        let mut flags = STRIP.to_owned();
+        let mut flags = vec![STRIP.to_owned()];
         if self.stamped {
             let minor = KUBERNETES.split('.').nth(1).unwrap_or_default();
             for package in ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"] {
-                for (variable, value) in [
-                    ("gitVersion", format!("v{KUBERNETES}").as_str()),
-                    ("gitMajor", "1"),
-                    ("gitMinor", minor),
-                ] {
-                    flags.push_str(&format!(" -X {package}.{variable}={value}"));
-                }
+                flags.push(format!("-X {package}.gitVersion=v{KUBERNETES}"));
+                flags.push(format!("-X {package}.gitMajor=1"));
+                flags.push(format!("-X {package}.gitMinor={minor}"));
             }
         }
-        flags
+        flags.join(" ")
     }
 
     /// The folder of its module, if it is built from one of ours.
@@ -132,7 +129,6 @@ impl Tool {
                 }
             }
         }
-        let hex: String = digest.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        Ok(format!("{}-{}-{hex}", self.name, self.version))
+        Ok(format!("{}-{}-{}", self.name, self.version, hex(&digest.finalize()[..6])))
     }
 }

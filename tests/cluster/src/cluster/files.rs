@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
+use crate::command::hex;
 use crate::components;
 use crate::config;
 use crate::error::{Error, Result};
@@ -62,7 +63,7 @@ pub(super) fn fingerprint(paths: &Paths) -> Result<String> {
             digest.update(component.argv.join("\n"));
         }
     }
-    Ok(digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&digest.finalize()[..8]))
 }
 
 fn configs(paths: &Paths, machine: Machine) -> Vec<(PathBuf, String)> {

@@ -109,7 +109,7 @@ fn first_process(paths: &Paths, machine: Machine) -> Result<i32> {
             return Err(Error::ComponentEnded {
                 component: "the first process".to_owned(),
                 machine: machine.name(),
-                how: ended.map_or("no answer in time".to_owned(), |status| status.to_string()),
+                how: ended.map_or_else(|| "no answer in time".to_owned(), |status| status.to_string()),
                 log: log_path,
                 tail: tail(&text, TAIL_LINES),
             });

@@ -7,6 +7,7 @@ use super::state::State;
 use crate::error::Result;
 use crate::init::{Client, ComponentState};
 use crate::kubectl::Kubectl;
+use crate::machine::Machine;
 use crate::paths::Paths;
 
 /// How a cluster is.
@@ -48,44 +49,52 @@ pub fn health(paths: &Paths) -> Result<Health> {
 
 /// What a person is told about the cluster: its health, its components, and what of it is on this host.
 pub fn status(paths: &Paths) -> Result<String> {
-    let mut text = match health(paths)? {
-        Health::Absent => "No cluster runs.\n".to_owned(),
-        Health::Broken(why) => format!("The cluster cannot be used: {why}\n"),
-        Health::Healthy(state) => format!(
-            "The cluster runs, with {} node(s). KUBECONFIG={}\n",
-            state.nodes,
-            paths.kubeconfig().display()
-        ),
-    };
-    for machine in State::read(paths).map(|state| state.machines()).unwrap_or_default() {
-        let client = Client::new(paths, machine);
-        let (Ok(pid), Ok(components)) = (client.pid(), client.components()) else {
-            text.push_str(&format!("{:10} does not run\n", machine.name()));
-            continue;
-        };
-        text.push_str(&format!("{:10} {:16} first process {pid}\n", machine.name(), machine.address()));
-        for component in components {
-            let state = match component.state {
-                ComponentState::Running => "running".to_owned(),
-                ComponentState::Ended(how) => format!("ended, {how}"),
-            };
-            text.push_str(&format!("{:10} {:24} {state}\n", "", component.name));
+    let mut lines = vec![match health(paths)? {
+        Health::Absent => "No cluster runs.".to_owned(),
+        Health::Broken(why) => format!("The cluster cannot be used: {why}"),
+        Health::Healthy(state) => {
+            format!(
+                "The cluster runs, with {} node(s). KUBECONFIG={}",
+                state.nodes,
+                paths.kubeconfig().display()
+            )
         }
+    }];
+    let state = State::read(paths);
+    for machine in state.iter().flat_map(State::machines) {
+        lines.extend(machine_lines(paths, machine));
     }
     let remaining = leftovers(paths)?;
     if remaining.is_empty() {
-        text.push_str("Nothing of it is on this host.\n");
+        lines.push("Nothing of it is on this host.".to_owned());
     } else {
-        text.push_str(&format!(
-            "On this host: {} processes, {} mounts, {} cgroup folders, {} routes and interfaces.\n",
+        lines.push(format!(
+            "On this host: {} processes, {} mounts, {} cgroup folders, {} routes and interfaces.",
             remaining.processes.len(),
             remaining.mounts.len(),
             remaining.cgroups.len(),
             remaining.network.len()
         ));
-        if State::read(paths).is_none() {
-            text.push_str(&remaining.to_string());
+        if state.is_none() {
+            lines.push(remaining.to_string().trim_end().to_owned());
+            lines.push("To clear it away: cluster down".to_owned());
         }
     }
-    Ok(text)
+    Ok(lines.join("\n"))
+}
+
+fn machine_lines(paths: &Paths, machine: Machine) -> Vec<String> {
+    let client = Client::new(paths, machine);
+    let (Ok(pid), Ok(components)) = (client.pid(), client.components()) else {
+        return vec![format!("{:10} does not run", machine.name())];
+    };
+    let mut lines = vec![format!("{:10} {:16} first process {pid}", machine.name(), machine.address())];
+    lines.extend(components.into_iter().map(|component| {
+        let state = match component.state {
+            ComponentState::Running => "running".to_owned(),
+            ComponentState::Ended(how) => format!("ended, {how}"),
+        };
+        format!("{:10} {:24} {state}", "", component.name)
+    }));
+    lines
 }

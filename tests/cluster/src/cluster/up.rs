@@ -12,10 +12,13 @@ use super::state::State;
 use super::status::{Health, health};
 use crate::cgroups;
 use crate::components::Phase;
+use crate::config::PAUSE_IMAGE;
 use crate::error::{Error, Result};
+use crate::images;
 use crate::kubectl::Kubectl;
 use crate::machine::{MAX_NODES, Machine};
 use crate::network;
+use crate::node::Node;
 use crate::paths::Paths;
 use crate::pki::Authority;
 use crate::progress::Progress;
@@ -54,12 +57,19 @@ pub fn up(paths: &Paths, nodes: u8, progress: &Progress) -> Result<()> {
     };
     let before = state.nodes;
     let state = add_nodes(paths, state, nodes, progress)?;
+    import_pause(paths, &state, progress)?;
     if before == state.nodes {
         progress.step(&format!("The cluster runs, with {before} node(s)"));
     } else {
         progress.step(&format!("The cluster is ready, with {} node(s)", state.nodes));
     }
     Ok(())
+}
+
+/// Without it no pod starts; all other images come with `images`.
+fn import_pause(paths: &Paths, state: &State, progress: &Progress) -> Result<()> {
+    let archives = images::build(paths.cache(), progress, |image| image.name == PAUSE_IMAGE)?;
+    state.nodes().try_for_each(|node| Node::new(paths, node).import(&archives, progress))
 }
 
 fn check_host(paths: &Paths) -> Result<()> {

@@ -37,7 +37,7 @@ pub enum Request {
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Response {
+pub(super) enum Response {
     /// It was done.
     Done,
     /// All components that were ever started, in order.

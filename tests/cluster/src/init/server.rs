@@ -29,7 +29,7 @@ pub fn serve(paths: &Paths, machine: Machine) -> Result<()> {
     let reaped = Arc::clone(&table);
     thread::spawn(move || {
         loop {
-            with(&reaped, reap);
+            with(&reaped, |components| reap(components));
             thread::sleep(REAP_EVERY);
         }
     });
@@ -116,7 +116,7 @@ fn started(start: &Start, components: &mut Vec<ComponentStatus>) -> Response {
     }
 }
 
-fn reap(components: &mut Vec<ComponentStatus>) {
+fn reap(components: &mut [ComponentStatus]) {
     while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
         let pid = pid.as_raw_nonzero().get().unsigned_abs();
         if let Some(component) =

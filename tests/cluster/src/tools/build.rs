@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use super::{GO, Source, TOOLS, Tool};
+use super::{GO, TOOLS, Tool};
 use crate::command::{command, run};
 use crate::error::{Error, Result};
 use crate::paths::Paths;
@@ -26,8 +26,9 @@ pub fn build_missing(paths: &Paths, progress: &Progress) -> Result<()> {
         fs::create_dir_all(&folder).map_err(Error::file("make", &folder))?;
     }
     for (index, tool) in missing.iter().enumerate() {
-        let next =
-            missing.get(index + 1).map_or("then all are there".to_owned(), |it| format!("next: {}", it.name));
+        let next = missing
+            .get(index + 1)
+            .map_or_else(|| "then all are there".to_owned(), |it| format!("next: {}", it.name));
         let text = format!(
             "Building {} {} ({} of {}; about {} s when nothing is cached, a few when Go has it; {next})",
             tool.name,
@@ -58,23 +59,12 @@ fn build(tool: &Tool, folder: &Path) -> Result<()> {
     fs::create_dir_all(&unfinished).map_err(Error::file("make", &unfinished))?;
     let built = unfinished.join(tool.name);
     let mut go = go();
-    match (tool.source, tool.module()) {
-        (Source::Module { .. }, Some(module)) => {
-            go.current_dir(module)
-                .args(["build", "-trimpath", "-ldflags", &tool.ldflags(), "-o"])
-                .arg(&built)
-                .arg(tool.package);
-        }
-        _ => {
-            let package = format!("{}@v{}", tool.package, tool.version);
-            go.env("GOBIN", &unfinished).args([
-                "install",
-                "-trimpath",
-                "-ldflags",
-                &tool.ldflags(),
-                &package,
-            ]);
-        }
+    let flags = ["-trimpath", "-ldflags", &tool.ldflags()];
+    if let Some(module) = tool.module() {
+        go.current_dir(module).arg("build").args(flags).arg("-o").arg(&built).arg(tool.package);
+    } else {
+        let package = format!("{}@v{}", tool.package, tool.version);
+        go.env("GOBIN", &unfinished).arg("install").args(flags).arg(package);
     }
     run(&mut go)?;
     fs::rename(&built, &file).map_err(Error::file("keep", &file))

@@ -1,0 +1,55 @@
+//! Waiting for something that happens elsewhere.
+
+use std::fmt;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::Result;
+
+/// How often is looked.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A deadline that was missed: what was waited for, the last error, and the state of things. Its debug form
+/// is the same text, so that `unwrap` in a test shows it.
+pub struct Missed {
+    text: String,
+}
+
+/// Looks again and again until `look` finds something, and gives it. Looks at least once, and once more after
+/// the deadline has passed. An error counts as "not yet"; the last one is part of [`Missed`], and so is what
+/// `state` gives.
+pub fn eventually<T>(
+    within: Duration,
+    what: &str,
+    mut look: impl FnMut() -> Result<Option<T>>,
+    state: impl FnOnce() -> String,
+) -> std::result::Result<T, Missed> {
+    let until = Instant::now() + within;
+    loop {
+        let last_look = Instant::now() >= until;
+        let problem = match look() {
+            Ok(Some(found)) => return Ok(found),
+            Ok(None) => String::new(),
+            Err(error) => format!("\nthe last look failed: {error}"),
+        };
+        if last_look {
+            let text = format!("not within {} ms: {what}{problem}\n{}", within.as_millis(), state());
+            return Err(Missed { text });
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+impl fmt::Display for Missed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Missed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Missed {}
