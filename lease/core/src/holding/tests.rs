@@ -25,7 +25,7 @@ fn acquired(sent: u64, answered: u64) -> Holding {
         id,
         Fence::new(42).unwrap(),
         timing(),
-        Duration::from_secs(3600),
+        Duration::from_hours(1),
         at(sent),
         at(answered),
     )

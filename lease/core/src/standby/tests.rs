@@ -43,6 +43,6 @@ fn failures_back_off_up_to_five_seconds_and_success_forgets_them() {
 #[test]
 fn an_absurd_remaining_time_is_never_slept_through() {
     let mut standby = Standby::new(TTL, at(0));
-    standby.held(Some(Duration::from_secs(86_400)), at(0), 0);
+    standby.held(Some(Duration::from_hours(24)), at(0), 0);
     assert_eq!(standby.next_try(), at(15_000));
 }

@@ -17,7 +17,7 @@ fn the_defaults_are_those_of_the_design() {
     assert_eq!(timing.validity(), Duration::from_secs(12));
     assert_eq!(timing.renew_interval(), Duration::from_secs(5));
     assert_eq!(timing.kill_after(), Duration::from_millis(9_500));
-    assert_eq!(timing.term_after(), Duration::from_millis(7_000));
+    assert_eq!(timing.term_after(), Duration::from_secs(7));
 }
 
 #[test]
