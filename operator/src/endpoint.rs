@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Query, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
@@ -120,8 +121,9 @@ async fn admit(
 async fn take_report(
     State(endpoint): State<Arc<Endpoint>>,
     caller: Caller,
-    body: Bytes,
+    body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<ReportAnswer>, Refusal> {
+    let body = body.map_err(|error| Refusal::unread(&error))?;
     let report: Report = serde_json::from_slice(&body)
         .map_err(|error| Refusal::bad("NotAReport", format!("the body is no report: {error}")))?;
     let reporter = endpoint.callers.reporter(&caller, &report.namespace, &report.lease).await?;
@@ -148,7 +150,7 @@ async fn take_report(
 async fn give_credentials(
     State(endpoint): State<Arc<Endpoint>>,
     caller: Caller,
-    query: Result<Query<CredentialsQuery>, axum::extract::rejection::QueryRejection>,
+    query: Result<Query<CredentialsQuery>, QueryRejection>,
 ) -> Result<Json<Credentials>, Refusal> {
     let Query(CredentialsQuery { namespace, lease: name }) = query.map_err(|error| {
         Refusal::bad("NotAQuery", format!("{}: ask with ?namespace=N&lease=L", error.body_text()))

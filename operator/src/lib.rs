@@ -21,3 +21,6 @@ pub mod status;
 pub mod tasks;
 pub mod unguarded;
 pub mod webhook;
+
+#[cfg(test)]
+mod fake_api;

@@ -164,8 +164,20 @@ pub fn decide(change: WorkloadChange<'_>) -> Result<Decision, Refusal> {
             kind.template_metadata()
         ));
     }
-    let Some(old) = old else { return Ok(Decision::Settled(admitted)) };
-    let before = keys(&kind.template(old)["metadata"], "annotations").remove(LEASE);
+    match old {
+        Some(old) => change_over(change, old, own.allow_overlap, admitted),
+        None => Ok(Decision::Settled(admitted)),
+    }
+}
+
+/// Admits what is settled so far unless pods that are guarded otherwise would run beside the new ones.
+fn change_over(
+    change: WorkloadChange<'_>,
+    old: &Value,
+    allow_overlap: bool,
+    mut admitted: Admitted,
+) -> Result<Decision, Refusal> {
+    let before = keys(&change.kind.template(old)["metadata"], "annotations").remove(LEASE);
     if before == admitted.lease {
         return Ok(Decision::Settled(admitted));
     }
@@ -173,28 +185,22 @@ pub fn decide(change: WorkloadChange<'_>) -> Result<Decision, Refusal> {
         let text = refusal_text(change, before.as_deref(), admitted.lease.as_deref(), next);
         change.refused(Cause::Overlap, vec![Problem::said(text)])
     };
-    match overlap(kind, new, old) {
-        _ if own.allow_overlap => {
-            admitted.warnings.push(
-                "Guarded and unguarded pods may run side by side until the rollout is complete, as fencedlease.dev/allow-overlap says. Remove that annotation afterwards."
-                    .to_owned(),
-            );
-            Ok(Decision::Settled(admitted))
+    let warning = match overlap(change.kind, change.new, old) {
+        _ if allow_overlap => {
+            "Guarded and unguarded pods may run side by side until the rollout is complete, as fencedlease.dev/allow-overlap says. Remove that annotation afterwards."
         }
-        Overlap::None => Ok(Decision::Settled(admitted)),
+        Overlap::None => return Ok(Decision::Settled(admitted)),
         Overlap::AsTheUserDeletes => {
-            admitted.warnings.push(
-                "With OnDelete, pods of both kinds run side by side if you delete them one by one. Scale to 0 or delete all of them together."
-                    .to_owned(),
-            );
-            Ok(Decision::Settled(admitted))
+            "With OnDelete, pods of both kinds run side by side if you delete them one by one. Scale to 0 or delete all of them together."
         }
         Overlap::IfPodsAreLeft(selector) => {
             let refusal = refusal("");
-            Ok(Decision::IfNoPodIsLeft(Pending { selector, admitted, refusal }))
+            return Ok(Decision::IfNoPodIsLeft(Pending { selector, admitted, refusal }));
         }
-        Overlap::Some(next) => Err(refusal(&next)),
-    }
+        Overlap::Some(next) => return Err(refusal(&next)),
+    };
+    admitted.warnings.push(warning.to_owned());
+    Ok(Decision::Settled(admitted))
 }
 
 /// What is to be done to the copy in the template and to its mark.

@@ -126,3 +126,6 @@ fn read(secret: &Secret) -> Option<Material> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! What does a sidecar hear when it gets nothing? A status, a stable word, and what to do.
 
 use axum::Json;
+use axum::extract::rejection::BytesRejection;
 use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
@@ -18,6 +19,11 @@ impl Refusal {
     /// The request cannot be read.
     pub fn bad(code: &'static str, message: impl Into<String>) -> Self {
         Self { status: StatusCode::BAD_REQUEST, code, message: message.into() }
+    }
+
+    /// The body is too long, or broke off.
+    pub fn unread(error: &BytesRejection) -> Self {
+        Self { status: error.status(), code: "BodyUnread", message: error.body_text() }
     }
 
     /// Nobody knows who is asking.

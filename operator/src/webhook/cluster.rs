@@ -12,8 +12,8 @@ use kube::{Api, Client};
 
 use crate::inject::Installation;
 
-/// How long a question may take. The API server waits 10 s for the whole answer.
-const DEADLINE: Duration = Duration::from_secs(4);
+/// How long a question may take. An answer asks twice at most, and the API server waits 5 s for it.
+const DEADLINE: Duration = Duration::from_secs(2);
 
 /// What the webhooks ask.
 pub trait Cluster: Send + Sync + 'static {
