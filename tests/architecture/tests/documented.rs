@@ -56,6 +56,23 @@ fn every_file_and_variable_of_the_workload_is_explained() {
 }
 
 #[test]
+fn every_metric_is_explained() {
+    let page = page("metrics.md");
+    for source in ["sidecar/src/hold/metrics.rs", "operator/src/metrics.rs"] {
+        let text = fs::read_to_string(root().unwrap().join(source)).unwrap();
+        let is_name = |text: &&str| {
+            text.contains('_') && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+        };
+        // Every other piece between quotation marks is a string.
+        let names: Vec<&str> = text.split('"').skip(1).step_by(2).filter(is_name).collect();
+        assert!(names.len() > 5, "{source} names its metrics in another way now: {names:?}");
+        let missing: Vec<&&str> =
+            names.iter().filter(|name| !page.contains(&format!("`fencedlease_{name}"))).collect();
+        assert!(missing.is_empty(), "docs/metrics.md lacks {missing:?} of {source}");
+    }
+}
+
+#[test]
 fn links_between_pages_lead_somewhere() {
     let root = root().unwrap();
     for (path, text) in fencedlease_architecture::files(&[".md"]).unwrap() {
