@@ -1,1 +1,199 @@
+use fencedlease_crds::{FencedLeaseSpec, Workload};
+use fencedlease_wire::endpoint::RedisStanding;
 
+use super::*;
+use crate::admit::lease::resolve;
+use crate::status::pods::{Hanging, PodsSummary};
+use crate::status::settle::settle;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + seconds).unwrap()
+}
+
+fn facts() -> Facts {
+    Facts {
+        generation: Some(1),
+        timing: Ok(resolve(&FencedLeaseSpec::default()).unwrap().timing),
+        has_redis: true,
+        redis: None,
+        pods: PodsSummary {
+            alive: ["uid-of-a".to_owned()].into(),
+            standbys: vec!["a".to_owned()],
+            ..PodsSummary::default()
+        },
+        unguarded: Vec::new(),
+        refusal: None,
+    }
+}
+
+fn redis(kind: RedisStandingKind, message: &str) -> Facts {
+    Facts { redis: Some(RedisStanding { kind, message: message.to_owned() }), ..facts() }
+}
+
+/// Status, reason and message of a condition after settling.
+fn shown(status: &FencedLeaseStatus, of: ConditionType) -> (String, String, String) {
+    let condition = standing(status, of).unwrap();
+    (condition.status.clone(), condition.reason.clone(), condition.message.clone())
+}
+
+fn reason(status: &FencedLeaseStatus, of: ConditionType) -> String {
+    let (status, reason, _) = shown(status, of);
+    format!("{status}/{reason}")
+}
+
+#[test]
+fn a_fresh_lease_is_ready_best_effort_and_has_asked_nobody() {
+    let status = settle(&FencedLeaseStatus::default(), &facts(), at(0));
+    assert_eq!(reason(&status, ConditionType::Ready), "True/AsSpecified");
+    assert_eq!(reason(&status, ConditionType::Held), "False/AllWaiting");
+    assert_eq!(reason(&status, ConditionType::RedisReachable), "Unknown/NoReport");
+    assert_eq!(reason(&status, ConditionType::FenceDurable), "False/BestEffort");
+    assert_eq!(reason(&status, ConditionType::PodsCurrent), "True/UpToDate");
+    assert_eq!(reason(&status, ConditionType::AdmissionOk), "True/Admitted");
+    assert_eq!(status.conditions.len(), 6);
+}
+
+#[test]
+fn every_trouble_of_redis_is_its_reason_and_makes_the_lease_unready() {
+    for (kind, word) in [
+        (RedisStandingKind::Timeout, "Timeout"),
+        (RedisStandingKind::AuthFailed, "AuthFailed"),
+        (RedisStandingKind::PermissionDenied, "PermissionDenied"),
+        (RedisStandingKind::NotMaster, "NotMaster"),
+        (RedisStandingKind::SecretNotFound, "SecretNotFound"),
+        (RedisStandingKind::Failed, "Failed"),
+    ] {
+        let status = settle(&FencedLeaseStatus::default(), &redis(kind, "what it said"), at(0));
+        assert_eq!(reason(&status, ConditionType::RedisReachable), format!("False/{word}"));
+        assert_eq!(reason(&status, ConditionType::Ready), format!("False/{word}"));
+        let (.., message) = shown(&status, ConditionType::RedisReachable);
+        assert!(message.starts_with("what it said. ") && message.len() > 30, "{message}");
+    }
+}
+
+#[test]
+fn what_redis_said_stays_until_it_says_something_else_or_nobody_asks() {
+    let down = settle(&FencedLeaseStatus::default(), &redis(RedisStandingKind::Timeout, "late"), at(0));
+    let later = settle(&down, &facts(), at(10));
+    assert_eq!(reason(&later, ConditionType::RedisReachable), "False/Timeout");
+    let up = settle(&later, &redis(RedisStandingKind::Connected, ""), at(20));
+    assert_eq!(reason(&up, ConditionType::RedisReachable), "True/Connected");
+    assert_eq!(standing(&up, ConditionType::RedisReachable).unwrap().last_transition_time, Time(at(20)));
+    let alone = settle(&down, &Facts { pods: PodsSummary::default(), ..facts() }, at(10));
+    assert_eq!(reason(&alone, ConditionType::RedisReachable), "Unknown/NoReport");
+    assert_eq!(reason(&alone, ConditionType::Ready), "True/AsSpecified");
+}
+
+#[test]
+fn without_any_redis_the_two_ways_to_mend_it_are_told() {
+    let none = settle(&FencedLeaseStatus::default(), &Facts { has_redis: false, ..facts() }, at(0));
+    let (status, reason_shown, message) = shown(&none, ConditionType::RedisReachable);
+    assert_eq!((status.as_str(), reason_shown.as_str()), ("False", "NotConfigured"));
+    assert!(message.contains("spec.redis.addresses") && message.contains("chart"), "{message}");
+    let mended = settle(&none, &facts(), at(1));
+    assert_eq!(reason(&mended, ConditionType::RedisReachable), "Unknown/NoReport");
+}
+
+#[test]
+fn an_invalid_spec_says_why() {
+    let invalid = Facts { timing: Err("spec.ttl 8s is too short".to_owned()), ..facts() };
+    let status = settle(&FencedLeaseStatus::default(), &invalid, at(0));
+    let (state, reason, message) = shown(&status, ConditionType::Ready);
+    assert_eq!(
+        (state.as_str(), reason.as_str(), message.as_str()),
+        ("False", "Invalid", "spec.ttl 8s is too short")
+    );
+}
+
+#[test]
+fn a_refusal_is_shown_until_a_pod_is_admitted_or_for_twenty_minutes() {
+    let refused = Facts { refusal: Some("Pod x cannot be guarded".to_owned()), ..facts() };
+    let status = settle(&FencedLeaseStatus::default(), &refused, at(0));
+    assert_eq!(reason(&status, ConditionType::AdmissionOk), "False/PodsRefused");
+    assert_eq!(reason(&status, ConditionType::Ready), "False/PodsRefused");
+    let still = settle(&status, &facts(), at(1199));
+    assert_eq!(reason(&still, ConditionType::AdmissionOk), "False/PodsRefused");
+    assert_eq!(reason(&settle(&still, &facts(), at(1200)), ConditionType::AdmissionOk), "True/Admitted");
+    let mut admitted = facts();
+    admitted.pods.newest = Some(at(5));
+    assert_eq!(reason(&settle(&status, &admitted, at(6)), ConditionType::AdmissionOk), "True/Admitted");
+    let mut older = facts();
+    older.pods.newest = Some(at(-5));
+    assert_eq!(reason(&settle(&status, &older, at(6)), ConditionType::AdmissionOk), "False/PodsRefused");
+}
+
+#[test]
+fn a_refusal_that_goes_on_is_shown_on() {
+    let refused = Facts { refusal: Some("Pod x cannot be guarded".to_owned()), ..facts() };
+    let first = settle(&FencedLeaseStatus::default(), &refused, at(0));
+    assert_eq!(settle(&first, &refused, at(599)), first, "no write for each");
+    let again = settle(&first, &refused, at(600));
+    assert_eq!(reason(&settle(&again, &facts(), at(1700)), ConditionType::AdmissionOk), "False/PodsRefused");
+}
+
+#[test]
+fn pods_that_are_not_as_they_should_be_are_named() {
+    let mut all = facts();
+    all.pods.outdated = (1..=7).map(|number| format!("report-{number}")).collect();
+    let status = settle(&FencedLeaseStatus::default(), &all, at(0));
+    let (_, reason_shown, message) = shown(&status, ConditionType::PodsCurrent);
+    assert_eq!(reason_shown, "OutdatedPods");
+    assert!(
+        message.starts_with("report-1, report-2, report-3, report-4, report-5 and 2 more run"),
+        "{message}"
+    );
+
+    all.pods.hanging = Some(Hanging {
+        pod: "report-new".to_owned(),
+        holder: "report-old".to_owned(),
+        workload: Some(Workload { kind: "Deployment".to_owned(), name: "report".to_owned() }),
+    });
+    let status = settle(&FencedLeaseStatus::default(), &all, at(0));
+    let (_, reason_shown, message) = shown(&status, ConditionType::PodsCurrent);
+    assert_eq!(reason_shown, "RolloutMayHang");
+    assert!(message.contains("Deployment report") && message.contains("Recreate"), "{message}");
+
+    all.unguarded = vec!["report-old".to_owned()];
+    let status = settle(&FencedLeaseStatus::default(), &all, at(0));
+    assert_eq!(reason(&status, ConditionType::PodsCurrent), "False/UnguardedPods");
+}
+
+#[test]
+fn held_tells_who_and_what_is_wrong() {
+    use fencedlease_crds::{GuardKind, Holder};
+    let holder = Holder {
+        pod_name: "a".to_owned(),
+        pod_uid: "uid-of-a".to_owned(),
+        node_name: None,
+        workload: None,
+        holding_id: "00".repeat(8),
+        guard: GuardKind::Entrypoint,
+        since: Time(at(0)),
+        last_report: Some(Time(at(0))),
+        kill_pending: false,
+    };
+    let mut status =
+        FencedLeaseStatus { holder: Some(holder), fence: Some(7), ..FencedLeaseStatus::default() };
+    let held = settle(&status, &facts(), at(0));
+    assert_eq!(
+        shown(&held, ConditionType::Held),
+        ("True".into(), "HolderActive".into(), "a holds fence 7.".into())
+    );
+    let silent = settle(&held, &facts(), at(31));
+    assert_eq!(reason(&silent, ConditionType::Held), "Unknown/NoReport");
+    status.holder.as_mut().unwrap().kill_pending = true;
+    assert_eq!(reason(&settle(&status, &facts(), at(0)), ConditionType::Held), "False/KillPending");
+    let nobody = Facts { pods: PodsSummary::default(), ..facts() };
+    assert_eq!(
+        reason(&settle(&FencedLeaseStatus::default(), &nobody, at(0)), ConditionType::Held),
+        "False/NoPods"
+    );
+}
+
+#[test]
+fn a_condition_keeps_the_time_of_its_last_change() {
+    let first = settle(&FencedLeaseStatus::default(), &facts(), at(0));
+    let later = settle(&first, &Facts { generation: Some(2), ..facts() }, at(50));
+    let ready = standing(&later, ConditionType::Ready).unwrap();
+    assert_eq!((ready.last_transition_time.clone(), ready.observed_generation), (Time(at(0)), Some(2)));
+}
