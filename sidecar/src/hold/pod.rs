@@ -32,7 +32,7 @@ const GUARD_ABSENCE: Duration = Duration::from_secs(1);
 /// Note and fence of a new holding must be in their files within this.
 const FILING_BOUND: Duration = Duration::from_secs(2);
 /// A cold pod's holding without any guard is released after this.
-const COLD_PATIENCE: Duration = Duration::from_secs(300);
+const COLD_PATIENCE: Duration = Duration::from_mins(5);
 /// What a planned end leaves of the pod's grace period for release and reports.
 const RESERVE: Duration = Duration::from_secs(3);
 /// An end of the sidecar waits for its release at most this much longer than the call may take.

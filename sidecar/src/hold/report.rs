@@ -53,7 +53,7 @@ pub async fn report(
     standing.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut not_before = Instant::now();
     loop {
-        let send = async {
+        let next = async {
             tokio::time::sleep_until(not_before).await;
             match queue.front() {
                 Some(report) => operator.report(report).await,
@@ -63,7 +63,7 @@ pub async fn report(
         tokio::select! {
             // A report that is broken off by a new fact is sent again; the operator knows it by its sequence.
             biased;
-            sent = send => {
+            sent = next => {
                 if let Some(pause) = after(&sent, &mut backoff, random()) {
                     not_before = Instant::now() + pause;
                 } else {

@@ -32,7 +32,7 @@ pub const MAX_CLIENTS: usize = 64;
 /// The longest body.
 const MAX_BODY_BYTES: usize = 4096;
 /// How long a client may take for a request, or be idle between two.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 /// Clients that are being turned away at most; beyond that connections are closed without a word.
 const MAX_TURNED_AWAY: usize = 16;
 /// How long turning a client away may take.

@@ -100,7 +100,8 @@ impl Pod {
         random: &Random,
     ) {
         let timing = self.config.timing;
-        let max_hold = self.config.max_hold - fraction(self.config.max_hold / 10, random.jitter);
+        let max_hold =
+            self.config.max_hold.saturating_sub(fraction(self.config.max_hold / 10, random.jitter));
         let holding = Holding::acquired(attempt.holding, fence, timing, max_hold, attempt.sent_at, now);
         let mut held = Held {
             holding,
@@ -116,7 +117,6 @@ impl Pod {
             unused: None,
             warned: false,
             overdue: false,
-            killed: Vec::new(),
         };
         if !self.is_ready_to_hold() {
             held.holding.on_end(fencedlease_wire::PlannedEnd::WorkloadEnded, now);

@@ -106,13 +106,9 @@ impl Guards {
     }
 
     /// Takes in a hello.
-    pub(super) fn hello(
-        &mut self,
-        hello: &Hello,
-        connection: ConnectionId,
-        new_secret: [u8; 16],
-    ) -> Arrival {
-        let expected = || self.slots.iter().map(|slot| slot.container.as_str()).collect::<Vec<_>>().join(", ");
+    pub(super) fn hello(&mut self, hello: &Hello, connection: ConnectionId, new_secret: [u8; 16]) -> Arrival {
+        let expected =
+            || self.slots.iter().map(|slot| slot.container.as_str()).collect::<Vec<_>>().join(", ");
         let Some(place) = self.slots.iter().position(|slot| slot.container == hello.container) else {
             return Arrival::Unknown(format!(
                 "container {:?} is not guarded in this pod; guarded are: {}",
@@ -215,7 +211,8 @@ impl Guards {
 
     /// A warm pod may hold: every container that has not completed has a connected guard that waits.
     pub(super) fn all_fresh(&self) -> bool {
-        let mut open = self.slots.iter().filter(|slot| !matches!(slot.occupant, Occupant::Completed)).peekable();
+        let mut open =
+            self.slots.iter().filter(|slot| !matches!(slot.occupant, Occupant::Completed)).peekable();
         open.peek().is_some()
             && open.all(|slot| {
                 slot.life().is_some_and(|life| life.stage == Stage::Fresh && life.connection.is_some())

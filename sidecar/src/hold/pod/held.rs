@@ -31,7 +31,6 @@ pub(super) struct Held {
     pub(super) unused: Option<String>,
     pub(super) warned: bool,
     pub(super) overdue: bool,
-    pub(super) killed: Vec<String>,
 }
 
 /// How far an acquisition has come.
@@ -145,7 +144,8 @@ impl Pod {
             },
             HoldingState::Confirming | HoldingState::Active | HoldingState::Released { .. } => return,
         };
-        let known = held.told.as_ref().is_some_and(|told| told.reason == end.reason && told.kill_at <= end.kill_at);
+        let known =
+            held.told.as_ref().is_some_and(|told| told.reason == end.reason && told.kill_at <= end.kill_at);
         if known {
             return;
         }
@@ -170,7 +170,6 @@ impl Pod {
         match held.holding.state() {
             HoldingState::Lost(loss) => {
                 let killed = self.guards.granted_containers();
-                held.killed.clone_from(&killed);
                 out.marks.push(Mark::Lost(held.holding.id().clone()));
                 out.files.push(FileOrder::RemoveFence);
                 out.files.push(FileOrder::Lost(LostFlag {
@@ -196,11 +195,13 @@ impl Pod {
                     message: loss.message.clone(),
                 });
             }
-            HoldingState::Ending { reason, .. } => out.facts.push(Fact::Ending {
-                fence,
-                reason: *reason,
-                message: in_words(*reason).to_owned(),
-            }),
+            HoldingState::Ending { reason, .. } => {
+                out.facts.push(Fact::Ending {
+                    fence,
+                    reason: *reason,
+                    message: in_words(*reason).to_owned(),
+                });
+            }
             _ => {}
         }
     }

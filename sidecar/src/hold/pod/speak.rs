@@ -45,8 +45,7 @@ impl Pod {
             });
         }
         self.guards.await_interrupted(&interrupted, deadline);
-        self.last =
-            Some(LastEnd { fence, reason: EndReason::Lost(LossReason::SidecarRestarted), message });
+        self.last = Some(LastEnd { fence, reason: EndReason::Lost(LossReason::SidecarRestarted), message });
         self.orphans = Some(Orphans { interrupted, noticed_at: now, deadline });
     }
 
@@ -103,8 +102,7 @@ impl Pod {
                 out.facts.push(Fact::GuardRefused { container: hello.container.clone(), message });
             }
             Arrival::Unknown(message) => {
-                let dismiss =
-                    ToGuard::Dismiss { exit_code: exit::CANNOT_GUARD, message: message.clone() };
+                let dismiss = ToGuard::Dismiss { exit_code: exit::CANNOT_GUARD, message: message.clone() };
                 out.guards.push(GuardAction::Tell { connection, message: dismiss });
                 out.guards.push(GuardAction::Close { connection });
                 out.facts.push(Fact::GuardRefused { container: hello.container.clone(), message });
@@ -113,13 +111,7 @@ impl Pod {
     }
 
     /// A guard that we know came back over a new connection.
-    fn welcome_back(
-        &mut self,
-        connection: ConnectionId,
-        hello: &Hello,
-        now: BootTime,
-        out: &mut Actions,
-    ) {
+    fn welcome_back(&mut self, connection: ConnectionId, hello: &Hello, now: BootTime, out: &mut Actions) {
         let Some((container, life)) = self.guards.by_connection(connection) else { return };
         let container = container.to_owned();
         match life.stage {

@@ -175,8 +175,7 @@ impl Published {
 
     /// Whether a final commit may start at `now`.
     pub fn commit_verdict(&self, check: CommitCheck, now: BootTime) -> CommitVerdict {
-        let refused =
-            |reason, message: String| CommitVerdict::Refused { allowed: false, reason, message };
+        let refused = |reason, message: String| CommitVerdict::Refused { allowed: false, reason, message };
         let State::Active { fence, term_at, kill_at, commit_margin, ending, .. } = &self.state else {
             return match &self.state {
                 State::Waiting { .. } | State::Active { .. } => refused(
@@ -238,24 +237,18 @@ impl Published {
             return Some(silence);
         }
         match &self.state {
-            State::Active { .. } => None,
             State::Lost { fence, reason, .. } => Some(format!("the lease was lost: {reason}, fence {fence}")),
             State::Waiting { .. } | State::Released { .. } if !standby_is_ready => {
                 Some("this pod waits for the lease, and standbys of this lease are not Ready".to_owned())
             }
-            State::Waiting { .. } | State::Released { .. } => None,
+            State::Active { .. } | State::Waiting { .. } | State::Released { .. } => None,
         }
     }
 
     /// What keeps the startup probe from passing; `None` if nothing does.
-    pub fn not_started(&self, files_are_in_place: bool) -> Option<String> {
-        if !files_are_in_place {
-            Some("guard binary and guard.sock are not in place yet".to_owned())
-        } else if self.is_cold && !self.was_active {
-            Some("this pod waits for the lease; its containers start when it is ACTIVE".to_owned())
-        } else {
-            None
-        }
+    pub fn not_started(&self) -> Option<String> {
+        let missing = "this pod waits for the lease; its containers start when it is ACTIVE";
+        (self.is_cold && !self.was_active).then(|| missing.to_owned())
     }
 
     fn redis_silence(&self, now: BootTime) -> Option<String> {

@@ -1,0 +1,108 @@
+//! What the webhook wrote, checked once. What comes out of here cannot be wrong in itself.
+
+use std::time::Duration;
+
+use fencedlease_core::{Timing, TimingError};
+use fencedlease_wire::SidecarSettings;
+use fencedlease_wire::paths::ENV_SETTINGS;
+
+use super::pod::PodConfig;
+
+/// Why the settings cannot be used. Each text names the field and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// Not the document that it should be.
+    #[error("{ENV_SETTINGS} is not the settings document of this version: {0}; {REMEDY}")]
+    Shape(#[from] serde_json::Error),
+    /// Timings that cannot keep the promises.
+    #[error(transparent)]
+    Timing(#[from] TimingError),
+    /// A list that may not be empty is.
+    #[error("{field} in {ENV_SETTINGS} is empty, and at least one is needed; {REMEDY}")]
+    Empty {
+        /// Which field.
+        field: &'static str,
+    },
+    /// A name that stands there twice.
+    #[error("containers in {ENV_SETTINGS} names {name:?} twice; {REMEDY}")]
+    Twice {
+        /// Which name.
+        name: String,
+    },
+    /// More Redis addresses than this version can use.
+    #[error(
+        "redis.addresses in {ENV_SETTINGS} has {found} entries, and this version takes one; name a single Redis in spec.redis.addresses"
+    )]
+    Addresses {
+        /// How many.
+        found: usize,
+    },
+    /// An address without a port.
+    #[error(
+        "redis.addresses in {ENV_SETTINGS} is {found:?}: write host:port, such as redis.shop.svc:6379, in spec.redis.addresses"
+    )]
+    Address {
+        /// What was found.
+        found: String,
+    },
+    /// A holding that could not even be warned of its end.
+    #[error("maxHoldWarningMs in {ENV_SETTINGS} is {warning} and maxHoldMs {max_hold}: the warning may be at most half of it; set spec.maxHoldWarning to {} ms or less", max_hold / 2)]
+    Warning {
+        /// The warning.
+        warning: u64,
+        /// The longest holding.
+        max_hold: u64,
+    },
+}
+
+const REMEDY: &str = "delete the pod, so that its owner makes a new one that passes the present webhook";
+
+/// Reads the document.
+pub fn parse(text: &str) -> Result<(SidecarSettings, PodConfig), SettingsError> {
+    let settings: SidecarSettings = serde_json::from_str(text)?;
+    let timing = Timing::try_new(&settings.timing)?;
+    check_containers(&settings.containers)?;
+    check_address(&settings.redis.addresses)?;
+    if settings.max_hold_warning_ms > settings.max_hold_ms / 2 {
+        return Err(SettingsError::Warning {
+            warning: settings.max_hold_warning_ms,
+            max_hold: settings.max_hold_ms,
+        });
+    }
+    let config = PodConfig {
+        resource: settings.resource.clone(),
+        timing,
+        max_hold: Duration::from_millis(settings.max_hold_ms),
+        max_hold_warning: Duration::from_millis(settings.max_hold_warning_ms),
+        containers: settings.containers.clone(),
+        restart_policy: settings.restart_policy,
+        standby_mode: settings.standby.mode,
+        termination_grace: Duration::from_millis(settings.termination_grace_period_ms),
+        floor: settings.floor,
+    };
+    Ok((settings, config))
+}
+
+fn check_containers(containers: &[String]) -> Result<(), SettingsError> {
+    if containers.is_empty() {
+        return Err(SettingsError::Empty { field: "containers" });
+    }
+    let twice = containers.iter().enumerate().find(|(place, name)| containers[..*place].contains(name));
+    twice.map_or(Ok(()), |(_, name)| Err(SettingsError::Twice { name: name.clone() }))
+}
+
+fn check_address(addresses: &[String]) -> Result<(), SettingsError> {
+    let [address] = addresses else {
+        return Err(match addresses.len() {
+            0 => SettingsError::Empty { field: "redis.addresses" },
+            found => SettingsError::Addresses { found },
+        });
+    };
+    let complete = address
+        .rsplit_once(':')
+        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0));
+    if complete { Ok(()) } else { Err(SettingsError::Address { found: address.clone() }) }
+}
+
+#[cfg(test)]
+mod tests;

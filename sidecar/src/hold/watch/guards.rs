@@ -1,0 +1,169 @@
+//! `guard.sock`: all connections of guards, and the pidfds that prove their deaths.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::Duration;
+
+use fencedlease_core::BootTime;
+use rustix::event::{PollFd, PollFlags};
+use rustix::net::{SocketFlags, accept_with};
+
+use super::connection::{Connection, Word};
+use crate::hold::pod::{ConnectionId, Event, GuardAction, LifeId};
+
+/// Connections at a time; with more the oldest that has not said hello makes room.
+const MAX_CONNECTIONS: usize = 64;
+/// Who has said nothing by then is no guard.
+const HELLO_PATIENCE: Duration = Duration::from_secs(5);
+/// Connections taken in at one go.
+const ACCEPTS: usize = 16;
+
+/// All that has to do with `guard.sock`.
+#[derive(Debug)]
+pub(super) struct GuardSockets {
+    listener: OwnedFd,
+    connections: Vec<Connection>,
+    lives: Vec<(LifeId, OwnedFd)>,
+    gone: VecDeque<ConnectionId>,
+    accepted: u64,
+}
+
+/// What is readable or writable.
+#[derive(Debug, Default)]
+pub(super) struct Ready {
+    listener: bool,
+    readable: Vec<ConnectionId>,
+    writable: Vec<ConnectionId>,
+    pub(super) dead: Vec<LifeId>,
+}
+
+// === impl GuardSockets ===
+
+impl GuardSockets {
+    pub(super) fn new(listener: OwnedFd) -> Self {
+        Self { listener, connections: Vec::new(), lives: Vec::new(), gone: VecDeque::new(), accepted: 0 }
+    }
+
+    /// Adds what is to be polled; [`Self::ready`] takes the outcome in the same order.
+    pub(super) fn poll_fds<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
+        fds.push(PollFd::new(&self.listener, PollFlags::IN));
+        for connection in &self.connections {
+            let output = if connection.has_output() { PollFlags::OUT } else { PollFlags::empty() };
+            fds.push(PollFd::from_borrowed_fd(connection.as_fd(), PollFlags::IN | output));
+        }
+        for (_, pidfd) in &self.lives {
+            fds.push(PollFd::new(pidfd, PollFlags::IN));
+        }
+    }
+
+    /// What `poll` found.
+    pub(super) fn ready(&self, found: &[PollFlags]) -> Ready {
+        let mut ready = Ready { listener: !found[0].is_empty(), ..Ready::default() };
+        let (connections, lives) = found[1..].split_at(self.connections.len());
+        for (connection, found) in self.connections.iter().zip(connections) {
+            if found.contains(PollFlags::OUT) {
+                ready.writable.push(connection.id);
+            }
+            if found.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
+                ready.readable.push(connection.id);
+            }
+        }
+        for ((life, _), found) in self.lives.iter().zip(lives) {
+            // Readable means that the namespace is empty. Any other flag proves nothing.
+            if found.contains(PollFlags::IN) {
+                ready.dead.push(*life);
+            }
+        }
+        ready
+    }
+
+    /// Accepts, sends and reads, a bounded amount each; gives what was said.
+    pub(super) fn serve(&mut self, ready: &Ready, now: BootTime) -> Vec<Event> {
+        let mut words = Vec::new();
+        for id in &ready.readable {
+            self.attempt(*id, |connection| connection.read(&mut words));
+        }
+        for id in &ready.writable {
+            self.attempt(*id, Connection::flush);
+        }
+        let silent =
+            |connection: &Connection| !connection.has_greeted && now >= connection.opened_at + HELLO_PATIENCE;
+        let closable = |connection: &Connection| connection.closing && !connection.has_output();
+        self.connections.retain(|connection| !silent(connection) && !closable(connection));
+        if ready.listener {
+            self.accept(now);
+        }
+        words
+            .into_iter()
+            .map(|(connection, word)| match word {
+                Word::Hello(hello) => Event::Hello { connection, hello },
+                Word::Other(message) => Event::Said { connection, message },
+            })
+            .collect()
+    }
+
+    pub(super) fn carry_out(&mut self, action: GuardAction) {
+        match action {
+            GuardAction::Tell { connection, message } => {
+                self.attempt(connection, |connection| connection.tell(&message));
+            }
+            GuardAction::Adopt { connection, life } => {
+                let found = self.connections.iter_mut().find(|found| found.id == connection);
+                if let Some(pidfd) = found.and_then(Connection::take_pidfd) {
+                    self.lives.push((life, pidfd));
+                }
+            }
+            GuardAction::Close { connection } => {
+                let found = self.connections.iter_mut().find(|found| found.id == connection);
+                if let Some(found) = found {
+                    found.closing = true;
+                }
+                self.connections.retain(|found| !found.closing || found.has_output());
+            }
+            GuardAction::Forget { life } => self.lives.retain(|(known, _)| *known != life),
+        }
+    }
+
+    /// A connection that is gone and was not told yet.
+    pub(super) fn next_gone(&mut self) -> Option<ConnectionId> {
+        self.gone.pop_front()
+    }
+
+    /// When a silent connection is closed next.
+    pub(super) fn next_instant(&self) -> Option<BootTime> {
+        let silent = self.connections.iter().filter(|connection| !connection.has_greeted);
+        silent.map(|connection| connection.opened_at + HELLO_PATIENCE).min()
+    }
+
+    fn accept(&mut self, now: BootTime) {
+        for _ in 0..ACCEPTS {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            // Nobody waits any more, or descriptors have run out: the next round tries again.
+            let Ok(socket) = accept_with(&self.listener, flags) else { return };
+            if self.connections.len() >= MAX_CONNECTIONS {
+                let Some(oldest) = self.connections.iter().position(|connection| !connection.has_greeted)
+                else {
+                    return;
+                };
+                self.connections.remove(oldest);
+            }
+            self.accepted += 1;
+            self.connections.push(Connection::new(ConnectionId(self.accepted), socket, now));
+        }
+    }
+
+    fn attempt(
+        &mut self,
+        id: ConnectionId,
+        act: impl FnOnce(&mut Connection) -> Result<(), super::connection::Cut>,
+    ) {
+        let Some(place) = self.connections.iter().position(|connection| connection.id == id) else { return };
+        if let Err(cut) = act(&mut self.connections[place]) {
+            let connection = self.connections.remove(place);
+            tracing::debug!(connection = id.0, reason = %cut, "a guard's connection ends");
+            if connection.has_greeted {
+                self.gone.push_back(id);
+            }
+        }
+    }
+}
