@@ -304,6 +304,9 @@ impl Machine {
 
     /// Ends a workload whose lease may be somebody else's soon, for all that this guard knows.
     fn lose(&mut self, now: BootTime, why: &str) {
+        if self.exiting {
+            return;
+        }
         let Some(run) = self.run.as_mut().filter(|run| !run.is_lost()) else { return };
         let grace = run.kill_at.since(run.term_at).saturating_sub(STALL);
         let begun = run.ending.is_some();

@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::ffi::CString;
+use std::io::IoSlice;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use fencedlease_core::BootTime;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
-use rustix::io::{Errno, write};
+use rustix::io::{Errno, ReadWriteFlags, pwritev2, write};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::{Value, json};
 
@@ -23,7 +24,7 @@ use crate::sys;
 #[derive(Debug)]
 pub(super) struct Log {
     container: String,
-    /// `None` where a write could block: then nothing is logged once a workload was started.
+    /// `None` where it could not be opened so, as under another user's pipe, or is a file.
     nonblocking: Option<OwnedFd>,
     may_block: Cell<bool>,
 }
@@ -61,7 +62,13 @@ impl Log {
         let _ = match &self.nonblocking {
             Some(fd) => write(fd, text.as_bytes()),
             None if self.may_block.get() => write(std::io::stderr(), text.as_bytes()),
-            None => Ok(0),
+            // Where the kernel cannot promise not to block, it refuses.
+            None => pwritev2(
+                std::io::stderr(),
+                &[IoSlice::new(text.as_bytes())],
+                u64::MAX,
+                ReadWriteFlags::NOWAIT,
+            ),
         };
     }
 }

@@ -1,1 +1,69 @@
-//! Soon.
+//! Where a guard cannot guard, and what it hides from its workload.
+
+use fencedlease_wire::exit;
+
+use crate::support::container::{Options, Pod};
+use crate::support::{Instants, holding};
+
+#[test]
+fn a_guard_that_is_not_the_first_process_refuses() {
+    let pod = Pod::new();
+    let options = Options { own_namespace: false, ..Options::default() };
+    let mut container = pod.run_with(options, &["/bin/sh", "-c", "echo ran > $DIR/ran"]);
+    assert_eq!(container.exit_code(), i32::from(exit::CANNOT_GUARD));
+    for text in [pod.termination_message(), container.log()] {
+        assert!(text.contains("only as process 1") && text.contains("shareProcessNamespace"), "{text}");
+    }
+    assert!(!pod.has("ran"));
+}
+
+#[test]
+fn a_guard_without_the_shared_volume_refuses() {
+    let pod = Pod::new();
+    let options = Options { shared_dir: Some("/nowhere-to-be-found"), ..Options::default() };
+    let mut container = pod.run_with(options, &["true"]);
+    assert_eq!(container.exit_code(), i32::from(exit::CANNOT_GUARD));
+    let message = pod.termination_message();
+    assert!(message.contains("/nowhere-to-be-found is not a folder"), "{message}");
+}
+
+#[test]
+fn arguments_that_are_wrong_are_settings_that_are_wrong() {
+    for arguments in [&["guard"][..], &["guard", "--container=app"], &["guard", "--container=app", "--"], &[]]
+    {
+        let run =
+            std::process::Command::new(env!("CARGO_BIN_EXE_fencedlease")).args(arguments).output().unwrap();
+        assert_eq!(run.status.code(), Some(i32::from(exit::BAD_SETTINGS)), "{arguments:?}");
+        assert!(!run.stderr.is_empty());
+    }
+}
+
+#[test]
+fn a_workload_of_the_same_user_cannot_look_into_the_guard() {
+    let pod = Pod::new();
+    let sidecar = pod.sidecar();
+    let script = "for f in environ mem maps; do cat /proc/1/$f > /dev/null 2>> $DIR/refused && echo $f >> $DIR/read; done; \
+                  cat /proc/self/environ > /dev/null && echo up > $DIR/up; sleep 1000";
+    let options = Options { user: 1000, ..Options::default() };
+    let _container = pod.run_with(options, &["/bin/sh", "-c", script]);
+    let _guard = sidecar.start(&holding(1), Instants::far());
+    pod.read("up");
+    assert!(!pod.has("read"), "{}", pod.read("read"));
+    assert_eq!(pod.read("refused").matches("Permission denied").count(), 3);
+}
+
+#[test]
+fn a_guard_at_rest_is_small() {
+    let pod = Pod::new();
+    let sidecar = pod.sidecar();
+    let container = pod.run_script("sleep 1000");
+    let _guard = sidecar.start(&holding(1), Instants::far());
+    let path = format!("/proc/{}/smaps_rollup", container.guard_pid());
+    let rollup = std::fs::read_to_string(path).unwrap();
+    let pss_kib: u64 = rollup
+        .lines()
+        .find_map(|line| line.strip_prefix("Pss:")?.split_whitespace().next()?.parse().ok())
+        .unwrap();
+    println!("guard at rest: PSS {pss_kib} KiB");
+    assert!(pss_kib < 8 * 1024, "{pss_kib} KiB");
+}

@@ -26,13 +26,14 @@ pub(crate) struct Instants {
 impl Instants {
     /// SIGTERM after `term_in`, SIGKILL `grace` + stall later.
     pub(crate) fn after(term_in: Duration, grace: Duration) -> Self {
-        let term_at = clock::now() + term_in;
+        // In whole milliseconds, as it stands on the wire.
+        let term_at = BootTime::from_millis((clock::now() + term_in).as_millis());
         Self { term_at, kill_at: term_at + STALL + grace }
     }
 
     /// Far enough away to play no part.
     pub(crate) fn far() -> Self {
-        Self::after(Duration::from_secs(60), Duration::from_secs(2))
+        Self::after(Duration::from_mins(1), Duration::from_secs(2))
     }
 
     /// The last instant at which the holder may believe that it holds.

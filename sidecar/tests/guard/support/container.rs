@@ -1,11 +1,15 @@
 //! A container as far as a guard cares: a PID namespace whose first process it is.
 
+use std::io::Read as _;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::thread::JoinHandle;
 
 use fencedlease_core::BootTime;
+use fencedlease_core::timing::STALL;
 use fencedlease_sidecar::clock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
@@ -17,12 +21,21 @@ use super::{Instants, PATIENCE, eventually};
 /// A folder that stands for the shared volume, with guard binary and room for files of the workload.
 pub(crate) struct Pod {
     dir: TempDir,
+    _turn: Turn,
 }
+
+/// Whether other tests may run beside this one.
+enum Turn {
+    Shared { _guard: RwLockReadGuard<'static, ()> },
+    Alone { _guard: RwLockWriteGuard<'static, ()> },
+}
+
+static TURNS: RwLock<()> = RwLock::new(());
 
 /// A guard that runs, or has run, in a namespace of its own.
 pub(crate) struct Container {
     unshare: Child,
-    pub(crate) dir: PathBuf,
+    log: Option<JoinHandle<String>>,
 }
 
 /// How a container is to be made.
@@ -32,6 +45,12 @@ pub(crate) struct Options<'a> {
     pub(crate) termination_message_path: Option<PathBuf>,
     pub(crate) environment: &'a [(&'a str, &'a str)],
     pub(crate) own_namespace: bool,
+    /// What the guard takes for the shared volume; `None` is the pod's folder.
+    pub(crate) shared_dir: Option<&'a str>,
+    /// Shell commands that run as PID 1, in the container's mount namespace, before the guard does.
+    pub(crate) prepare: &'a str,
+    /// Where the guard's log goes; `None` is shown where a test fails.
+    pub(crate) stderr: Option<Stdio>,
 }
 
 impl Default for Options<'_> {
@@ -42,12 +61,24 @@ impl Default for Options<'_> {
             termination_message_path: None,
             environment: &[],
             own_namespace: true,
+            shared_dir: None,
+            prepare: "",
+            stderr: None,
         }
     }
 }
 
 impl Pod {
     pub(crate) fn new() -> Self {
+        Self::with(Turn::Shared { _guard: TURNS.read().unwrap_or_else(PoisonError::into_inner) })
+    }
+
+    /// A pod beside which no other test runs, since what it does would starve them.
+    pub(crate) fn alone() -> Self {
+        Self::with(Turn::Alone { _guard: TURNS.write().unwrap_or_else(PoisonError::into_inner) })
+    }
+
+    fn with(turn: Turn) -> Self {
         assert!(rustix::process::geteuid().is_root(), "these tests make PID namespaces: run them as root");
         let dir = tempfile::Builder::new().prefix("fencedlease-guard").tempdir().unwrap();
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
@@ -56,7 +87,7 @@ impl Pod {
         std::fs::write(dir.path().join("termination-log"), "").unwrap();
         let writable = std::os::unix::fs::PermissionsExt::from_mode(0o666);
         std::fs::set_permissions(dir.path().join("termination-log"), writable).unwrap();
-        Self { dir }
+        Self { dir, _turn: turn }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -82,6 +113,10 @@ impl Pod {
         if options.own_namespace {
             words.extend(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"].map(str::to_owned));
         }
+        if !options.prepare.is_empty() {
+            let script = format!("set -e; {}; exec \"$@\"", options.prepare);
+            words.extend(["/bin/sh".to_owned(), "-c".to_owned(), script, "sh".to_owned()]);
+        }
         if options.user != 0 {
             let ids = [format!("--reuid={}", options.user), format!("--regid={}", options.user)];
             words.push("setpriv".to_owned());
@@ -95,20 +130,28 @@ impl Pod {
             format!("{dir}/fencedlease"),
             "guard".to_owned(),
             "--container=app".to_owned(),
-            format!("--dir={dir}"),
+            options.shared_dir.map_or_else(|| format!("--dir={dir}"), |dir| format!("--dir={dir}")),
             format!("--termination-message-path={}", message_path.display()),
             "--".to_owned(),
         ]);
         words.extend(command.iter().map(|word| (*word).to_owned()));
-        let unshare = Command::new(&words[0])
+        let mut unshare = Command::new(&words[0])
             .args(&words[1..])
             .env("DIR", self.path())
             .envs(options.environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(options.stdout)
+            .stderr(options.stderr.unwrap_or_else(Stdio::piped))
             .spawn()
             .unwrap();
-        Container { unshare, dir: self.path().to_owned() }
+        let log = unshare.stderr.take().map(|mut stderr| {
+            std::thread::spawn(move || {
+                let mut text = Vec::new();
+                let _ = stderr.read_to_end(&mut text);
+                String::from_utf8_lossy(&text).into_owned()
+            })
+        });
+        Container { unshare, log }
     }
 
     /// What the workload wrote into this file of the pod's folder, once it is there and not empty.
@@ -134,18 +177,24 @@ impl Container {
         status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap()
     }
 
+    /// What the guard and the workload wrote to standard error, once nobody writes any more.
+    pub(crate) fn log(&mut self) -> String {
+        self.log.take().and_then(|log| log.join().ok()).unwrap_or_default()
+    }
+
     pub(crate) fn is_running(&mut self) -> bool {
         self.unshare.try_wait().unwrap().is_none()
     }
 
     /// The guard's process id as this test sees it.
     pub(crate) fn guard_pid(&self) -> Pid {
+        eventually("a guard below unshare", || self.child())
+    }
+
+    fn child(&self) -> Option<Pid> {
         let id = self.unshare.id();
-        let children = format!("/proc/{id}/task/{id}/children");
-        let raw = eventually("a guard below unshare", || {
-            std::fs::read_to_string(&children).ok()?.split_whitespace().next()?.parse().ok()
-        });
-        Pid::from_raw(raw).unwrap()
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
+        Pid::from_raw(children.split_whitespace().next()?.parse().ok()?)
     }
 
     /// Sends a signal to the guard, from outside its namespace as a container runtime does.
@@ -156,9 +205,18 @@ impl Container {
 
 impl Drop for Container {
     fn drop(&mut self) {
-        // With --kill-child the namespace goes as well.
+        // --kill-child does not reach a guard that changed its user, so it is killed by its id.
+        if let Some(guard) =
+            self.unshare.try_wait().is_ok_and(|ended| ended.is_none()).then(|| self.child()).flatten()
+        {
+            let _ = kill_process(guard, Signal::KILL);
+        }
         let _ = self.unshare.kill();
         let _ = self.unshare.wait();
+        let log = self.log();
+        if std::thread::panicking() {
+            println!("the guard's log:\n{log}");
+        }
     }
 }
 
@@ -201,13 +259,21 @@ impl Namespace {
         at
     }
 
-    /// As [`Self::dead`], and before the deadline.
+    /// As [`Self::dead`], and before the deadline. SIGKILL was due at the kill instant.
     pub(crate) fn dead_in_time(&self, test: &str, instants: Instants) -> BootTime {
+        self.dead_before(test, instants.kill_at, instants.deadline())
+    }
+
+    /// As [`Self::dead_in_time`], where SIGKILL was due when the grace after the term instant was over.
+    pub(crate) fn dead_after_silence(&self, test: &str, instants: Instants) -> BootTime {
+        self.dead_before(test, instants.kill_at.before(STALL), instants.deadline())
+    }
+
+    fn dead_before(&self, test: &str, kill_due: BootTime, deadline: BootTime) -> BootTime {
         let at = self.dead();
-        let after = i128::try_from(at.since_start().as_micros()).unwrap()
-            - i128::try_from(instants.kill_at.since_start().as_micros()).unwrap();
-        println!("{test}: proven dead {after} us after the kill instant");
-        assert!(at < instants.deadline(), "dead at {at}, after the deadline {}", instants.deadline());
+        let (after, before) = (at.since(kill_due).as_micros(), deadline.since(at).as_millis());
+        println!("{test}: proven dead {after} us after SIGKILL was due, {before} ms before the deadline");
+        assert!(at < deadline, "dead at {at}, after the deadline {deadline}");
         at
     }
 }
