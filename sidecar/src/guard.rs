@@ -11,19 +11,22 @@ mod report;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use fencedlease_wire::exit;
 use serde_json::json;
 
 use self::driver::{Driver, IDLE_PATIENCE};
 use self::report::{Log, termination_message};
 use crate::args::GuardArgs;
-use crate::sys;
+use crate::sys::{self, SignalFd};
 
 /// How long the scheduler shall let this process run at a time: it needs little, but soon.
 const SLICE: Duration = Duration::from_micros(100);
 
 /// Guards until the container's end. Returns only if it cannot guard here.
 pub fn run(args: GuardArgs) -> ExitCode {
+    // First of all: the kernel drops a signal for PID 1 that it neither blocks nor handles.
+    let signals = SignalFd::of_all();
     let log = Log::new(args.container.clone());
     let message_path = args.termination_message_path.clone();
     let refuse = |reason: &str| {
@@ -38,7 +41,9 @@ pub fn run(args: GuardArgs) -> ExitCode {
     // Best effort: a kernel before 6.12 has no such slice, and lateness is measured anyway.
     let _ = sys::ask_for_short_slice(SLICE);
     // Only the loss of poll or of the timer ends `run`. PID 1 must go then, and all with it.
-    let error = match Driver::new(args, pidfd, &log) {
+    let made =
+        signals.context("cannot read signals").and_then(|signals| Driver::new(args, pidfd, signals, &log));
+    let error = match made {
         Ok(driver) => driver.run(),
         Err(error) => error,
     };

@@ -357,3 +357,6 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
 fn child_pid(pid: libc::pid_t) -> io::Result<Pid> {
     Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork answered no process id"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,12 +64,17 @@ struct Ready {
 }
 
 impl<'log> Driver<'log> {
-    /// A driver that has yet to connect. From here on every signal is read, none is delivered.
-    pub(super) fn new(args: GuardArgs, pidfd: OwnedFd, log: &'log Log) -> anyhow::Result<Self> {
+    /// A driver that has yet to connect. `signals` reads every signal there is.
+    pub(super) fn new(
+        args: GuardArgs,
+        pidfd: OwnedFd,
+        signals: SignalFd,
+        log: &'log Log,
+    ) -> anyhow::Result<Self> {
         Ok(Self {
             machine: Machine::new(args.container, clock::now()),
             log,
-            signals: SignalFd::of_all().context("cannot read signals")?,
+            signals,
             timer: BootTimer::new().context("cannot make a timer")?,
             pidfd,
             link: None,
