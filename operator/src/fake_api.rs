@@ -21,6 +21,7 @@ struct State {
     version: u64,
     requests: Vec<(Method, String, Value)>,
     interfere: Vec<(String, Value)>,
+    review: Value,
 }
 
 impl FakeApi {
@@ -45,6 +46,11 @@ impl FakeApi {
     /// Just before the next write to `path` arrives, somebody else puts `object` there.
     pub(crate) fn interfere(&self, path: &str, object: Value) {
         self.0.lock().unwrap().interfere.push((path.to_owned(), object));
+    }
+
+    /// What every TokenReview is answered with.
+    pub(crate) fn review(&self, status: Value) {
+        self.0.lock().unwrap().review = status;
     }
 
     /// Every request that was no read: method, path and body.
@@ -89,6 +95,10 @@ impl State {
             (&Method::GET, None) if self.is_collection(path) => {
                 let items: Vec<&Value> = self.objects.values().collect();
                 axum::Json(json!({"metadata": {}, "items": items})).into_response()
+            }
+            (&Method::POST, _) if path.ends_with("/tokenreviews") => {
+                let review = json!({"metadata": {}, "spec": body["spec"], "status": self.review});
+                (StatusCode::CREATED, axum::Json(review)).into_response()
             }
             (&Method::POST, None) => {
                 let object = self.store(target, body);
