@@ -1,0 +1,33 @@
+//! Installing the chart from this checkout, with the images that were built from it.
+
+use fencedlease_cluster::error::Result;
+use fencedlease_cluster::kubectl::Kubectl;
+
+/// The namespace that the operator is installed in.
+pub const NAMESPACE: &str = "fencedlease-system";
+/// The release's name.
+pub const RELEASE: &str = "fencedlease";
+
+const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/fencedlease");
+
+/// Installs or upgrades the chart and waits until the operator is ready. `more` are further helm arguments.
+pub fn install(kubectl: &Kubectl, more: &[&str]) -> Result<String> {
+    let mut command = kubectl.helm(&["upgrade", "--install", RELEASE, CHART, "--namespace", NAMESPACE]);
+    command.args(["--create-namespace", "--wait", "--timeout=120s"]);
+    for (part, image) in [
+        ("operator", "fencedlease.dev/operator"),
+        ("sidecar", "fencedlease.dev/sidecar"),
+        ("redis", "fencedlease.dev/redis"),
+        ("test", "fencedlease.dev/busybox"),
+    ] {
+        command.args(["--set", &format!("{part}.image.repository={image},{part}.image.tag=dev")]);
+    }
+    command.args(more);
+    fencedlease_cluster::command::run(&mut command)
+}
+
+/// Takes the release away.
+pub fn uninstall(kubectl: &Kubectl) -> Result<String> {
+    let mut command = kubectl.helm(&["uninstall", RELEASE, "--namespace", NAMESPACE, "--wait"]);
+    fencedlease_cluster::command::run(&mut command)
+}
