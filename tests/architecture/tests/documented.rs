@@ -61,16 +61,50 @@ fn the_page_about_metrics_has_those_that_there_are() {
     let page = page("metrics.md");
     let mut known = BTreeSet::new();
     for source in ["sidecar/src/hold/metrics.rs", "operator/src/metrics.rs"] {
-        let text = fs::read_to_string(root().unwrap().join(source)).unwrap();
-        // Every other piece between quotation marks is a string.
-        let strings = text.split('"').skip(1).step_by(2);
         let before = known.len();
-        known.extend(strings.filter(|text| is_name(text)).map(|name| format!("fencedlease_{name}")));
+        let names = strings(source).into_iter().filter(|text| is_name(text));
+        known.extend(names.map(|name| format!("fencedlease_{name}")));
         assert!(known.len() > before + 5, "{source} names its metrics in another way now: {known:?}");
     }
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
     let explained = rows.filter_map(|row| row.split(['{', '`']).next().map(str::to_owned)).collect();
     assert_eq!(known, explained, "metrics in the code, and on docs/metrics.md");
+}
+
+#[test]
+fn every_annotation_is_explained() {
+    let page = page("annotations.md");
+    let names = strings("operator/src/admit/annotations.rs");
+    let names: Vec<&String> = names.iter().filter(|text| text.starts_with("fencedlease.dev/")).collect();
+    assert!(names.len() > 10, "annotations are named in another way now: {names:?}");
+    let missing: Vec<&&String> = names.iter().filter(|name| !page.contains(name.as_str())).collect();
+    assert!(missing.is_empty(), "docs/annotations.md lacks {missing:?}");
+}
+
+#[test]
+fn every_reason_of_a_condition_or_event_is_explained() {
+    let page = page("events-and-conditions.md");
+    let is_reason = |text: &&String| {
+        text.len() > 5
+            && text.bytes().next().is_some_and(|byte| byte.is_ascii_uppercase())
+            && text.bytes().all(|byte| byte.is_ascii_alphabetic())
+    };
+    let not_reasons = ["Unknown", "Deployment", "StatefulSet", "DaemonSet", "RollOut"];
+    for source in ["operator/src/status/conditions.rs", "operator/src/events.rs"] {
+        let texts = strings(source);
+        let is_one = |text: &&String| is_reason(text) && !not_reasons.contains(&text.as_str());
+        let reasons: Vec<&String> = texts.iter().filter(is_one).collect();
+        assert!(reasons.len() > 5, "{source} names its reasons in another way now: {reasons:?}");
+        let missing: Vec<&&String> =
+            reasons.iter().filter(|reason| !page.contains(reason.as_str())).collect();
+        assert!(missing.is_empty(), "docs/events-and-conditions.md lacks {missing:?} of {source}");
+    }
+}
+
+/// The strings in a file: every other piece between quotation marks.
+fn strings(source: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().unwrap().join(source)).unwrap();
+    text.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
 fn is_name(text: &str) -> bool {
