@@ -39,8 +39,8 @@ const FAREWELL: Duration = Duration::from_millis(1500);
 const LAST_LINES: Duration = Duration::from_millis(200);
 
 /// Runs until the pod ends.
-pub fn run(args: HoldArgs) -> ExitCode {
-    let (mut threads, log) = match start::start(&args) {
+pub fn run(args: &HoldArgs) -> ExitCode {
+    let (mut threads, log) = match start::start(args) {
         Ok(started) => started,
         Err(refusal) => return refuse(&refusal),
     };

@@ -17,7 +17,7 @@ fn main() -> ExitCode {
         }
     };
     match args.command {
-        Command::Hold(args) => hold::run(args),
+        Command::Hold(args) => hold::run(&args),
         Command::Guard(args) => guard::run(args),
     }
 }

@@ -185,9 +185,9 @@ fn application_socket(
         }),
         on_commit_check: Arc::new(move |is_allowed, left| {
             if is_allowed {
-                allowed.inc()
+                allowed.inc();
             } else {
-                refused.inc()
+                refused.inc();
             }
             observe(&remaining, left);
         }),
