@@ -21,14 +21,7 @@ fn at(milliseconds: u64) -> BootTime {
 
 fn acquired(sent: u64, answered: u64) -> Holding {
     let id = HoldingId::from_random([7; 8]);
-    Holding::acquired(
-        id,
-        Fence::new(42).unwrap(),
-        timing(),
-        Duration::from_hours(1),
-        at(sent),
-        at(answered),
-    )
+    Holding::acquired(id, Fence::new(42).unwrap(), timing(), Duration::from_hours(1), at(sent), at(answered))
 }
 
 fn loss(holding: &Holding) -> &Loss {
