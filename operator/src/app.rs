@@ -77,7 +77,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         embedded_redis::ensure_password(client.clone(), &args.namespace, &name).await?;
     }
     let metrics = Arc::new(Metrics::new().context("cannot make the metrics")?);
-    let (upkeep, served) = certificates(&args, &client, &metrics).await?;
+    let (upkeep, shown) = certificates(&args, &client, &metrics).await?;
     announce(&args, &installation_id, &listeners)?;
 
     let (caches, feeds) = caches();
@@ -98,7 +98,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     keep_trusted(&mut tasks, &shared, upkeep);
     let (webhook, endpoint) = answer(&mut tasks, &shared, feeds, installation);
     let admin = admin::router(readiness.clone(), Arc::clone(&shared.metrics), shared.caches.leases.clone());
-    let tls = served.server_config()?;
+    let tls = shown.server_config()?;
     for (name, listener, tls, router) in [
         ("webhook", listeners.webhook, Some(Arc::clone(&tls)), webhook),
         ("endpoint", listeners.endpoint, Some(tls), endpoint),

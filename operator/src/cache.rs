@@ -115,7 +115,7 @@ async fn feed<K>(
                 }
             }
             Err(error) => {
-                tracing::warn!(kind = %K::kind(&()), %error, "the watch broke off; it is begun again")
+                tracing::warn!(kind = %K::kind(&()), %error, "the watch broke off; it is begun again");
             }
         }
     }

@@ -21,7 +21,7 @@ use crate::status::write::{Statuses, WriteError};
 /// How often a FencedLease with a holder is looked at without any sign.
 const LOOK_HELD: Duration = Duration::from_secs(15);
 /// How often any other is.
-const LOOK: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_mins(1);
 /// How soon one is looked at again after a failure.
 const AGAIN: Duration = Duration::from_secs(5);
 /// Changes that come together are looked at together.

@@ -32,9 +32,9 @@ fn log(args: &Args) -> anyhow::Result<()> {
     })?;
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     if args.log_json {
-        logs.json().init()
+        logs.json().init();
     } else {
-        logs.with_ansi(false).init()
+        logs.with_ansi(false).init();
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use kube::{Api, Client};
 use tokio::sync::watch;
 
 /// How often the cluster is asked; an upgrade of its control plane changes the answer.
-const ASK: Duration = Duration::from_secs(600);
+const ASK: Duration = Duration::from_mins(10);
 /// How soon it is asked again after a failure.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
 

@@ -20,7 +20,7 @@ use tokio_rustls::TlsAcceptor;
 /// How long a client may take for its TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client may take for a request's headers; also how long an idle connection is kept.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(120);
+const HEADER_TIMEOUT: Duration = Duration::from_mins(2);
 /// How long connections that are busy at the end may go on.
 const DRAIN: Duration = Duration::from_secs(10);
 /// How many connections one listener has at most; later ones wait in the kernel's queue.

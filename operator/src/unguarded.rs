@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::cache::{INJECTED_LABEL, LEASE_ANNOTATION};
 
 /// How long an answer is used.
-const ASK: Duration = Duration::from_secs(60);
+const ASK: Duration = Duration::from_mins(1);
 
 /// What was found, by namespace.
 pub struct Unguarded {

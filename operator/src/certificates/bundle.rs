@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 /// How often the bundle is looked at without any sign of a change.
-const LOOK: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_mins(1);
 
 /// A webhook configuration of either kind.
 pub trait HasClientConfigs {
@@ -82,7 +82,7 @@ pub async fn keep_bundle<K>(
         put_in_place(&api, &name, &wanted).await;
         tokio::select! {
             _ = changes.next() => {}
-            changed = bundle.changed() => if changed.is_err() { return },
+            renewed = bundle.changed() => if renewed.is_err() { return },
             () = tokio::time::sleep(LOOK) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }

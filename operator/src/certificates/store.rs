@@ -92,16 +92,12 @@ impl CertificateStore {
             (BUNDLE_KEY.to_owned(), ByteString(material.bundle_pem().into_bytes())),
         ]);
         let params = PostParams::default();
-        let written = match secret {
-            Some(secret) => {
-                self.secrets.replace(&self.name, &params, &Secret { data: Some(data), ..secret }).await
-            }
-            None => {
-                let metadata = ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() };
-                self.secrets
-                    .create(&params, &Secret { metadata, data: Some(data), ..Secret::default() })
-                    .await
-            }
+        let written = if let Some(secret) = secret {
+            self.secrets.replace(&self.name, &params, &Secret { data: Some(data), ..secret }).await
+        } else {
+            let metadata = ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() };
+            let secret = Secret { metadata, data: Some(data), ..Secret::default() };
+            self.secrets.create(&params, &secret).await
         };
         match written {
             Ok(_) => Ok(true),

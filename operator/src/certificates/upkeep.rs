@@ -11,7 +11,7 @@ use super::store::{CertificateStore, StoreError};
 use crate::metrics::Metrics;
 
 /// How often the Secret is looked at. Steps of a rotation lie days apart.
-const LOOK: Duration = Duration::from_secs(120);
+const LOOK: Duration = Duration::from_mins(2);
 
 /// The certificates in use: what is served, and what clients are told to trust.
 pub struct Upkeep {

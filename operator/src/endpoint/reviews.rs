@@ -16,7 +16,7 @@ use super::caller::Caller;
 use super::refusal::Refusal;
 
 /// How long a yes is kept: as long as the API server itself goes on taking a deleted pod's token.
-const KEEP_YES: Duration = Duration::from_secs(60);
+const KEEP_YES: Duration = Duration::from_mins(1);
 /// How long a no is kept, so that a wrong token repeated costs one review.
 const KEEP_NO: Duration = Duration::from_secs(5);
 /// How many answers are kept.

@@ -74,17 +74,17 @@ fn steps(material: Option<Material>, now: Timestamp) -> Material {
 #[tokio::test]
 async fn three_years_of_rotation_are_met_by_clients_with_yesterdays_bundle() {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let served = Arc::new(ServedCertificate::default());
+    let shown = Arc::new(ServedCertificate::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = watch::channel(false);
     let router = Router::new().route("/hello", get(async || "well"));
-    let tls = Some(served.server_config().unwrap());
+    let tls = Some(shown.server_config().unwrap());
     let server = tokio::spawn(Server { name: "test", listener, tls, router }.run(stopped));
 
     let start = Timestamp::from_second(1_800_000_000).unwrap();
     let mut material = steps(None, start);
-    served.replace(&material.leaf).unwrap();
+    shown.replace(&material.leaf).unwrap();
     let mut kept = connect(address, &client(&material.bundle_pem(), start)).await.unwrap();
     let (first_authority, mut yesterday) = (material.authorities[0].name.clone(), material.bundle_pem());
     let mut authorities: Vec<Authority> = Vec::new();
@@ -94,7 +94,7 @@ async fn three_years_of_rotation_are_met_by_clients_with_yesterdays_bundle() {
         let next = steps(Some(material.clone()), now);
         if next.leaf != material.leaf {
             leaves += 1;
-            served.replace(&next.leaf).unwrap();
+            shown.replace(&next.leaf).unwrap();
         }
         let mut stream = connect(address, &client(&yesterday, now)).await.unwrap();
         assert!(ask(&mut stream).await.ends_with("well"), "day {day}");
@@ -121,15 +121,15 @@ async fn three_years_of_rotation_are_met_by_clients_with_yesterdays_bundle() {
 #[tokio::test]
 async fn a_client_that_trusts_another_authority_gets_nothing() {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let served = Arc::new(ServedCertificate::default());
+    let shown = Arc::new(ServedCertificate::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = watch::channel(false);
-    let tls = Some(served.server_config().unwrap());
+    let tls = Some(shown.server_config().unwrap());
     let server = Server { name: "test", listener, tls, router: Router::new() };
     let server = tokio::spawn(server.run(stopped));
     let now = Timestamp::from_second(1_800_000_000).unwrap();
-    served.replace(&steps(None, now).leaf).unwrap();
+    shown.replace(&steps(None, now).leaf).unwrap();
     let other = steps(None, now).bundle_pem();
     assert!(connect(address, &client(&other, now)).await.is_err());
     stop.send_replace(true);

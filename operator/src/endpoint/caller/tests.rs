@@ -3,13 +3,13 @@ use serde_json::json;
 
 use super::*;
 
-fn pod(labels: serde_json::Value, annotations: serde_json::Value) -> Pod {
+fn pod(labels: &serde_json::Value, annotations: &serde_json::Value) -> Pod {
     serde_json::from_value(json!({"metadata": {"name": "a", "labels": labels, "annotations": annotations}}))
         .unwrap()
 }
 
 fn injected(lease: &str) -> Pod {
-    pod(json!({"fencedlease.dev/injected": "true"}), json!({"fencedlease.dev/lease": lease}))
+    pod(&json!({"fencedlease.dev/injected": "true"}), &json!({"fencedlease.dev/lease": lease}))
 }
 
 fn token_in(value: &str) -> Option<String> {
@@ -26,10 +26,10 @@ fn an_injected_pod_speaks_of_its_own_lease_only() {
 #[test]
 fn a_pod_that_was_not_injected_speaks_of_none() {
     for labels in [json!({}), json!({"fencedlease.dev/injected": "yes"})] {
-        let pod = pod(labels, json!({"fencedlease.dev/lease": "report"}));
+        let pod = pod(&labels, &json!({"fencedlease.dev/lease": "report"}));
         assert_eq!(entitled(&pod, "report").unwrap_err().code(), "NotInjected");
     }
-    let without_lease = pod(json!({"fencedlease.dev/injected": "true"}), json!({}));
+    let without_lease = pod(&json!({"fencedlease.dev/injected": "true"}), &json!({}));
     assert_eq!(entitled(&without_lease, "").unwrap_err().code(), "OtherLease");
 }
 

@@ -6,7 +6,7 @@ use crate::fake_api::FakeApi;
 const PATH: &str = "/api/v1/namespaces/system/secrets/redis";
 
 /// A Secret whose values are base64 already.
-fn secret(data: serde_json::Value) -> serde_json::Value {
+fn secret(data: &serde_json::Value) -> serde_json::Value {
     json!({"metadata": {"name": "redis"}, "data": data})
 }
 
@@ -18,9 +18,9 @@ async fn read(api: &FakeApi) -> Result<(Option<String>, Option<String>), &'stati
 #[tokio::test]
 async fn user_and_password_are_read_anew_each_time() {
     let api = FakeApi::default();
-    api.put(PATH, secret(json!({"password": "b2xk"})));
+    api.put(PATH, secret(&json!({"password": "b2xk"})));
     assert_eq!(read(&api).await, Ok((None, Some("old".to_owned()))));
-    api.put(PATH, secret(json!({"password": "bmV3", "username": "am8="})));
+    api.put(PATH, secret(&json!({"password": "bmV3", "username": "am8="})));
     assert_eq!(read(&api).await, Ok((Some("jo".to_owned()), Some("new".to_owned()))));
 }
 
@@ -29,10 +29,10 @@ async fn what_is_missing_is_told() {
     let api = FakeApi::default();
     assert_eq!(read(&api).await, Err("SecretNotFound"));
     for data in [json!({}), json!({"password": ""}), json!({"username": "am8="})] {
-        api.put(PATH, secret(data));
+        api.put(PATH, secret(&data));
         assert_eq!(read(&api).await, Err("SecretNotFound"));
     }
-    api.put(PATH, secret(json!({"password": "/w=="})));
+    api.put(PATH, secret(&json!({"password": "/w=="})));
     assert_eq!(read(&api).await, Err("SecretNotText"));
 }
 
