@@ -266,3 +266,34 @@ fn a_short_grace_period_and_much_memory_are_warned_about() {
     pod["spec"]["containers"][0]["resources"] = json!({"limits": {"memory": "1Gi"}});
     assert_eq!(injected(&pod).warnings, Vec::<String>::new());
 }
+
+/// The API server fills in what is missing after each patch. A pod that comes again must be found equal.
+#[test]
+fn nothing_of_ours_is_left_for_the_api_server_to_fill_in() {
+    let secret_ref = SecretReference { name: "redis-shop".to_owned() };
+    let auth = Some(RedisAuth { secret_ref });
+    let own = RedisSpec { addresses: vec!["mine:6379".to_owned()], database: 0, auth };
+    let pod = with_lease(|lease| lease.spec.redis = Some(own));
+    let sidecar = "/spec/initContainers/0";
+    let probe = ["timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold", "httpGet/scheme"];
+    let probes = ["startupProbe", "readinessProbe"];
+    let mut fields: Vec<String> = probes
+        .iter()
+        .flat_map(|kind| probe.iter().map(move |field| format!("{sidecar}/{kind}/{field}")))
+        .collect();
+    for field in [
+        "imagePullPolicy",
+        "terminationMessagePath",
+        "terminationMessagePolicy",
+        "resources",
+        "ports/0/protocol",
+    ] {
+        fields.push(format!("{sidecar}/{field}"));
+    }
+    fields.extend((1..5).map(|index| format!("{sidecar}/env/{index}/valueFrom/fieldRef/apiVersion")));
+    fields.push("/spec/volumes/2/projected/defaultMode".to_owned());
+    fields.push("/spec/volumes/2/projected/sources/0/serviceAccountToken/expirationSeconds".to_owned());
+    for field in fields {
+        assert!(pod.pointer(&field).is_some_and(|value| !value.is_null()), "{field}");
+    }
+}

@@ -108,3 +108,6 @@ fn has_ended(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Succeeded" | "Failed"))
 }
+
+#[cfg(test)]
+mod tests;
