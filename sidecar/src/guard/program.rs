@@ -60,10 +60,20 @@ pub(super) fn failure(command: &OsStr, errno: i32) -> (u8, String) {
         ),
         _ => (
             exit::NOT_EXECUTABLE,
-            format!(
-                "the command {name:?} cannot be executed: {error}. Make it a file that the container's user may execute"
-            ),
+            format!("the command {name:?} cannot be executed: {error}. {}", remedy(errno)),
         ),
+    }
+}
+
+fn remedy(errno: i32) -> &'static str {
+    match errno {
+        libc::EACCES | libc::EPERM | libc::EISDIR => "Make it a file that the container's user may execute",
+        libc::ENOEXEC => {
+            "Make it a program for this machine's architecture, or a script whose first line names its interpreter"
+        }
+        libc::EAGAIN | libc::ENOMEM => "Raise the container's limit of processes or of memory",
+        libc::E2BIG => "Shorten its arguments and environment",
+        _ => "Look for what this error means where the file lies",
     }
 }
 

@@ -115,6 +115,22 @@ fn orphans_are_reaped() {
 }
 
 #[test]
+fn a_process_that_joined_from_outside_dies() {
+    let pod = Pod::new();
+    let script = "trap '' TERM; echo up > $DIR/up; while :; do sleep 0.05; done";
+    let options = Options { user: 1000, ..Options::default() };
+    let container = pod.run_with(options, &["/bin/sh", "-c", script]);
+    // As `kubectl exec` and debug containers do; of root, so beyond the signals of the guard's user.
+    let mut joined = Command::new("sh")
+        .args(["-c", "nsenter --target $0 --pid perl -e 'sleep 1000'; exit 0"])
+        .arg(container.guard_pid().to_string())
+        .spawn()
+        .unwrap();
+    dies_in_time("joined from outside", &pod, container, |members| contains(members, "perl", 1));
+    assert!(joined.wait().unwrap().success());
+}
+
+#[test]
 fn a_stuck_log_delays_no_kill() {
     let pod = Pod::new();
     let (unread, full) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();

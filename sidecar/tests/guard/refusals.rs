@@ -27,6 +27,26 @@ fn a_guard_without_the_shared_volume_refuses() {
     assert!(message.contains("/nowhere-to-be-found is not a folder"), "{message}");
 }
 
+/// Lets every pidfd_open below fail as on a kernel that has none: a filter, loaded by the number of prctl.
+const WITHOUT_PIDFD: &str = r"
+    my $prctl = (POSIX::uname())[4] eq q(x86_64) ? 157 : 167;
+    my $filter = pack(q(SCCL)x4, 0x20,0,0,0, 0x15,0,1,434, 0x06,0,0,0x50026, 0x06,0,0,0x7fff0000);
+    syscall($prctl, 22, 2, pack(q(S x6 P), 4, $filter)) == 0 or die $!;
+    exec @ARGV or die $!";
+
+#[test]
+fn a_guard_on_a_kernel_without_pidfds_refuses_and_names_the_version() {
+    let pod = Pod::new();
+    let prepare = format!("set -- perl -MPOSIX -e '{WITHOUT_PIDFD}' \"$@\"");
+    let options = Options { prepare: &prepare, ..Options::default() };
+    let mut container = pod.run_with(options, &["/bin/sh", "-c", "echo ran > $DIR/ran"]);
+    assert_eq!(container.exit_code(), i32::from(exit::CANNOT_GUARD));
+    let message = pod.termination_message();
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert!(message.contains(release.trim()) && message.contains("5.3 or newer"), "{message}");
+    assert!(!pod.has("ran"));
+}
+
 #[test]
 fn arguments_that_are_wrong_are_settings_that_are_wrong() {
     for arguments in [&["guard"][..], &["guard", "--container=app"], &["guard", "--container=app", "--"], &[]]

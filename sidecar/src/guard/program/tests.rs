@@ -69,4 +69,6 @@ fn failures_have_the_codes_of_a_container_runtime() {
     for errno in [libc::EACCES, libc::ENOEXEC, libc::ELOOP, libc::EAGAIN, libc::ENOMEM] {
         assert_eq!(failure("/app".as_ref(), errno).0, exit::NOT_EXECUTABLE);
     }
+    let (_, message) = failure("app".as_ref(), libc::EAGAIN);
+    assert!(message.contains("\"app\"") && message.contains("limit of processes"), "{message}");
 }
