@@ -40,7 +40,8 @@ pub enum FromGuard {
         /// Why, for people.
         message: String,
     },
-    /// The guard acted at one of its own instants, or found itself late.
+    /// The guard acted at one of its own instants, found itself late, or did not take a grant (a workload
+    /// runs already, or the term instant has passed).
     Acted {
         /// Under this holding.
         holding: HoldingId,
