@@ -166,3 +166,6 @@ fn walk(folder: &Path, visit: &mut impl FnMut(&Path)) {
 fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -203,3 +203,6 @@ fn proxy(paths: &Paths, node: Machine) -> Component {
     let file = paths.machine(node).join("kube-proxy.json");
     component(paths, "kube-proxy", Phase::WithApiServer, &[format!("--config={}", file.display())])
 }
+
+#[cfg(test)]
+mod tests;

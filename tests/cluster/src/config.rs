@@ -164,3 +164,6 @@ pub fn coredns(kubeconfig: &str) -> String {
 fn pretty(value: &Value) -> String {
     format!("{value:#}\n")
 }
+
+#[cfg(test)]
+mod tests;

@@ -106,3 +106,6 @@ fn ready_nodes(list: &Value) -> Vec<String> {
         })
         .unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -50,27 +50,35 @@ pub fn disconnect_host() -> Result<()> {
 
 /// Routes of this host into the cluster's networks, as `ip route` prints them.
 pub fn host_routes() -> Result<Vec<String>> {
-    let ours = |line: &str| {
-        ["198.51.100.", "198.18.", "198.19."].iter().any(|start| {
-            line.trim_start_matches("unreachable ").trim_start_matches("blackhole ").starts_with(start)
-        })
-    };
-    let all = run(&mut command(&["ip", "route", "show"]))?;
-    Ok(all.lines().filter(|line| ours(line)).map(str::to_owned).collect())
+    Ok(ours(&run(&mut command(&["ip", "route", "show"]))?))
 }
 
 /// Checks that nothing else on this host uses the cluster's networks.
 pub fn check() -> Result<()> {
-    let foreign = |route: &String| !route.contains(HOST_INTERFACE) && !route.contains(LAST_RESORT);
-    match host_routes()?.into_iter().find(foreign) {
+    match foreign(&host_routes()?) {
         None => Ok(()),
         Some(route) => Err(Error::missing(
             format!("this host has a route of its own into the test networks: {route}"),
             format!(
-                "The cluster needs {MACHINE_NETWORK}, {POD_NETWORK} and {SERVICE_NETWORK}; remove that route, or use CLUSTER=current"
+                "The cluster needs {MACHINE_NETWORK}, {POD_NETWORK} and {SERVICE_NETWORK}: remove that route, \
+                 or use CLUSTER=current"
             ),
         )),
     }
+}
+
+/// The lines of `ip route` that lead into the cluster's networks.
+fn ours(routes: &str) -> Vec<String> {
+    let leads_there = |line: &&str| {
+        let network = line.trim_start_matches("unreachable ").trim_start_matches("blackhole ");
+        ["198.51.100.", "198.18.", "198.19."].iter().any(|start| network.starts_with(start))
+    };
+    routes.lines().filter(leads_there).map(str::to_owned).collect()
+}
+
+/// The first of these routes that no cluster of ours made.
+fn foreign(routes: &[String]) -> Option<&String> {
+    routes.iter().find(|route| !route.contains(HOST_INTERFACE) && !route.contains(LAST_RESORT))
 }
 
 fn in_machine(pid: i32, script: &str) -> Result<()> {
@@ -124,3 +132,6 @@ fn node_script(node: Machine) -> String {
         pod_routes(node)
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
@@ -101,24 +102,46 @@ impl Node {
         Ok(found.lines().filter_map(|line| line.parse().ok()).collect())
     }
 
+    /// Whether an image of that name was handed to the node.
+    pub fn has(&self, image: &str) -> bool {
+        self.images().contains_key(image)
+    }
+
     /// Hands images to the node, those only that it does not have yet.
     /// Fails if containerd refuses one.
     pub fn import(&self, archives: &[ImageArchive], progress: &Progress) -> Result<()> {
-        let record = self.paths.machine(self.machine).join("images.json");
-        let mut has: BTreeMap<String, String> =
-            fs::read(&record).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+        let record = self.images_file();
+        let mut has = self.images();
         for archive in archives {
             if has.get(&archive.name) == Some(&archive.digest) {
                 continue;
             }
             let path = archive.path.display().to_string();
             self.run(&["ctr", "--namespace=k8s.io", "images", "import", &path])?;
-            progress.step(&format!("{} has {} ({})", self.machine.name(), archive.name, archive.digest));
+            progress.step(&format!(
+                "{} has {} ({:.19}, {} KiB)",
+                self.machine.name(),
+                archive.name,
+                archive.digest,
+                archive.bytes / 1024
+            ));
             has.insert(archive.name.clone(), archive.digest.clone());
             let text = serde_json::to_string(&has)
                 .map_err(|source| Error::Document { what: record.display().to_string(), source })?;
             fs::write(&record, text).map_err(Error::file("write", &record))?;
         }
         Ok(())
+    }
+
+    /// Names and ids of what was handed to the node.
+    fn images(&self) -> BTreeMap<String, String> {
+        fs::read(self.images_file())
+            .ok()
+            .and_then(|text| serde_json::from_slice(&text).ok())
+            .unwrap_or_default()
+    }
+
+    fn images_file(&self) -> PathBuf {
+        self.paths.machine(self.machine).join("images.json")
     }
 }

@@ -111,3 +111,6 @@ fn authority_params() -> CertificateParams {
 fn files(folder: &Path, name: &str) -> (PathBuf, PathBuf) {
     (folder.join(format!("{name}.crt")), folder.join(format!("{name}.key")))
 }
+
+#[cfg(test)]
+mod tests;

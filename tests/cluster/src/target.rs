@@ -100,3 +100,6 @@ fn version_of(server: &Value) -> Option<(u32, u32)> {
     let number = |field: &str| server[field].as_str()?.trim_end_matches('+').parse().ok();
     Some((number("major")?, number("minor")?))
 }
+
+#[cfg(test)]
+mod tests;

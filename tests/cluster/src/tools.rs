@@ -132,3 +132,6 @@ impl Tool {
         Ok(format!("{}-{}-{}", self.name, self.version, hex(&digest.finalize()[..6])))
     }
 }
+
+#[cfg(test)]
+mod tests;

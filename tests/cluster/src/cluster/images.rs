@@ -13,7 +13,7 @@ use crate::progress::Progress;
 pub fn load_images(paths: &Paths, names: &[String], progress: &Progress) -> Result<()> {
     let wanted = named_images(names)?;
     let archives = {
-        let _lock = Lock::take(paths, "build", progress)?;
+        let _lock = Lock::take(paths, "images", progress)?;
         images::build(paths.cache(), progress, wanted)?
     };
     let _lock = Lock::take(paths, "run", progress)?;

@@ -144,3 +144,6 @@ fn command_line(pid: i32) -> String {
         words.trim().to_owned()
     }
 }
+
+#[cfg(test)]
+mod tests;

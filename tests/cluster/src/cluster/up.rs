@@ -40,11 +40,7 @@ pub fn up(paths: &Paths, nodes: u8, progress: &Progress) -> Result<()> {
         ));
     }
     check_host(paths)?;
-    {
-        let _lock = Lock::take(paths, "build", progress)?;
-        tools::install_missing(progress)?;
-        tools::build_missing(paths, progress)?;
-    }
+    build(paths, progress)?;
     let _lock = Lock::take(paths, "run", progress)?;
     let state = match health(paths)? {
         Health::Healthy(state) => state,
@@ -66,10 +62,25 @@ pub fn up(paths: &Paths, nodes: u8, progress: &Progress) -> Result<()> {
     Ok(())
 }
 
+/// Builds what a cluster needs; does not wait for another's build when all is there.
+fn build(paths: &Paths, progress: &Progress) -> Result<()> {
+    tools::install_missing(progress)?;
+    if tools::is_built(paths)? {
+        return Ok(());
+    }
+    let _lock = Lock::take(paths, "build", progress)?;
+    tools::build_missing(paths, progress)
+}
+
 /// Without it no pod starts; all other images come with `images`.
 fn import_pause(paths: &Paths, state: &State, progress: &Progress) -> Result<()> {
+    let lacking: Vec<Node> =
+        state.nodes().map(|node| Node::new(paths, node)).filter(|node| !node.has(PAUSE_IMAGE)).collect();
+    if lacking.is_empty() {
+        return Ok(());
+    }
     let archives = images::build(paths.cache(), progress, |image| image.name == PAUSE_IMAGE)?;
-    state.nodes().try_for_each(|node| Node::new(paths, node).import(&archives, progress))
+    lacking.iter().try_for_each(|node| node.import(&archives, progress))
 }
 
 fn check_host(paths: &Paths) -> Result<()> {

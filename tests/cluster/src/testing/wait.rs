@@ -53,3 +53,6 @@ impl fmt::Debug for Missed {
 }
 
 impl std::error::Error for Missed {}
+
+#[cfg(test)]
+mod tests;
