@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::admin::{self, Readiness};
 use crate::args::Args;
-use crate::cache::{Caches, Feeds, caches};
+use crate::cache::{Caches, Feeds, LEASES, PODS, caches};
 use crate::certificates::bundle::keep_bundle;
 use crate::certificates::served::ServedCertificate;
 use crate::certificates::store::CertificateStore;
@@ -42,9 +42,6 @@ const LEAVE: Duration = Duration::from_secs(5);
 const REFUSALS: usize = 256;
 /// How many changes wait to be looked at; the watches wait in turn.
 const TOUCHES: usize = 1024;
-
-const LEASES: &str = "the list of FencedLeases";
-const PODS: &str = "the list of pods";
 
 struct Listeners {
     webhook: TcpListener,
@@ -120,8 +117,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
 fn answer(tasks: &mut Tasks, shared: &Shared, feeds: Feeds, installation: Installation) -> (Router, Router) {
     let Shared { args, client, caches, .. } = shared;
     let (touch, touched) = touches::channel(TOUCHES);
-    tasks.add("caches", feeds.run(client.clone(), touch, tasks.stop()));
-    tasks.add("readiness", fill(caches.clone(), shared.readiness.clone(), tasks.stop()));
+    tasks.add("caches", feeds.run(client.clone(), touch, shared.readiness.clone(), tasks.stop()));
     let reporter =
         Reporter { controller: "fencedlease.dev/operator".to_owned(), instance: args.pod_name.clone() };
     let (events, publishing) = events::events(Recorder::new(client.clone(), reporter), tasks.stop());
@@ -198,24 +194,6 @@ fn keep_trusted(tasks: &mut Tasks, shared: &Shared, upkeep: Upkeep) {
         ),
     );
     tasks.add("certificates", upkeep.run(tasks.stop()));
-}
-
-/// Ready once the caches are filled; stays until `stop`.
-async fn fill(caches: Caches, readiness: Readiness, mut stop: watch::Receiver<bool>) {
-    let filled = async {
-        if caches.leases.wait_until_ready().await.is_ok() {
-            readiness.done(LEASES);
-        }
-        if caches.pods.wait_until_ready().await.is_ok() {
-            readiness.done(PODS);
-        }
-    };
-    tokio::select! {
-        () = filled => {}
-        _ = stop.wait_for(|stop| *stop) => return,
-    }
-    // The sender lives as long as the tasks do, so its end is the same as its word.
-    let _ = stop.wait_for(|stop| *stop).await;
 }
 
 fn announce(args: &Args, installation_id: &str, listeners: &Listeners) -> anyhow::Result<()> {

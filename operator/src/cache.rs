@@ -11,10 +11,17 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use tokio::sync::watch;
 
+use crate::admin::Readiness;
+
 /// The label that the webhook writes on a pod that it injected.
 pub const INJECTED_LABEL: &str = "fencedlease.dev/injected";
 /// The annotation that asks for a lease.
 pub const LEASE_ANNOTATION: &str = "fencedlease.dev/lease";
+
+/// What stands between the operator and being ready, by name.
+pub const LEASES: &str = "the list of FencedLeases";
+/// What stands between the operator and being ready, by name.
+pub const PODS: &str = "the list of pods";
 
 /// What is kept, as other parts read it.
 #[derive(Clone)]
@@ -51,8 +58,17 @@ impl Caches {
 }
 
 impl Feeds {
-    /// Watches until `stop`, and tells `touched` which FencedLease each change is about.
-    pub async fn run(self, client: Client, touched: mpsc::Sender<Touched>, mut stop: watch::Receiver<bool>) {
+    /// Watches until `stop`, and tells `touched` which FencedLease each change is about. Not ready before
+    /// both lists are complete.
+    ///
+    /// That is seen in the watches themselves: of several that wait for one store, kube wakes only the last.
+    pub async fn run(
+        self,
+        client: Client,
+        touched: mpsc::Sender<Touched>,
+        readiness: Readiness,
+        mut stop: watch::Receiver<bool>,
+    ) {
         let leases = feed(
             Api::<FencedLease>::all(client.clone()),
             watcher::Config::default(),
@@ -60,6 +76,7 @@ impl Feeds {
             |lease| lease.metadata.managed_fields = None,
             |lease| Some(ObjectRef::from_obj(lease)),
             touched.clone(),
+            || readiness.done(LEASES),
         );
         let pods = feed(
             Api::<Pod>::all(client),
@@ -68,6 +85,7 @@ impl Feeds {
             trim,
             |pod| Some(ObjectRef::new(lease_of(pod)?).within(pod.namespace()?.as_str())),
             touched,
+            || readiness.done(PODS),
         );
         tokio::select! {
             () = leases => {}
@@ -100,12 +118,18 @@ async fn feed<K>(
     trim: impl Fn(&mut K) + Send + 'static,
     lease: impl Fn(&K) -> Option<Touched>,
     mut touched: mpsc::Sender<Touched>,
+    complete: impl Fn(),
 ) where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
     K: Send + Sync + 'static,
 {
-    let stream = watcher(api, config).default_backoff().modify(trim).reflect(writer).touched_objects();
-    let mut stream = pin!(stream);
+    let stream = watcher(api, config).default_backoff().modify(trim).reflect(writer);
+    let stream = stream.inspect(|event| {
+        if matches!(event, Ok(watcher::Event::InitDone)) {
+            complete();
+        }
+    });
+    let mut stream = pin!(stream.touched_objects());
     while let Some(item) = stream.next().await {
         match item {
             Ok(object) => {
