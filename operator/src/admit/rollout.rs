@@ -17,7 +17,7 @@ pub fn warning(kind: WorkloadKind, workload: &Value, standby: StandbySettings) -
             "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 100%"
         }
         WorkloadKind::StatefulSet if rolls(workload) && replicas(workload) > 1 => {
-            "Set spec.updateStrategy to OnDelete and spec.podManagementPolicy to Parallel"
+            "Set spec.updateStrategy to OnDelete (a StatefulSet of more than two needs podManagementPolicy Parallel too, from its creation)"
         }
         WorkloadKind::DaemonSet if rolls(workload) && !daemon_set_replaces_all(workload) => {
             "Set spec.updateStrategy to OnDelete, or to RollingUpdate with maxUnavailable 100%"
