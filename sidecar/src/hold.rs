@@ -44,7 +44,7 @@ pub fn run(args: &HoldArgs) -> ExitCode {
         Ok(started) => started,
         Err(refusal) => return refuse(&refusal),
     };
-    let end = threads.first_end();
+    let end = threads.decisive_end(start::WATCH);
     let (code, message) = match (end.thread, end.outcome) {
         (start::WATCH, Ok(message)) => {
             threads.all_ended(FAREWELL);

@@ -223,8 +223,17 @@ impl Pod {
                 self.redis = RedisStanding { kind: RedisStandingKind::Connected, message: String::new() };
                 self.redis_answered_at = Some(now);
             }
-            RenewalOutcome::Failed { message, .. } => {
-                self.redis = RedisStanding { kind: RedisStandingKind::Failed, message: message.clone() };
+            // Redis answered, and well: it is the lease that is gone.
+            RenewalOutcome::Failed { reason, .. } if reason.is_stated_by_redis() => {
+                self.redis = RedisStanding { kind: RedisStandingKind::Connected, message: String::new() };
+                self.redis_answered_at = Some(now);
+            }
+            RenewalOutcome::Failed { reason, message } => {
+                let kind = match reason {
+                    LossReason::RenewalTimeout | LossReason::ConnectionClosed => RedisStandingKind::Timeout,
+                    _ => RedisStandingKind::Failed,
+                };
+                self.redis = RedisStanding { kind, message: message.clone() };
             }
         }
         let before = held.holding.confirmed_at();

@@ -12,6 +12,9 @@ use crate::clock;
 /// Enough for what runs here; only what is touched is memory.
 const STACK_BYTES: usize = 1024 * 1024;
 
+/// How much later than those who end with it the leader's end may be told.
+const FOLLOWERS: Duration = Duration::from_secs(1);
+
 /// All threads of the process that are its work.
 #[derive(Debug)]
 pub struct Threads {
@@ -55,13 +58,21 @@ impl Threads {
         Ok(())
     }
 
-    /// Waits for the first end.
-    pub fn first_end(&mut self) -> End {
-        let end = self
-            .ends
-            .recv()
-            .unwrap_or_else(|_| End { thread: "none", outcome: Err("no thread was started".to_owned()) });
+    /// Waits for the end that counts: the one of `leader`, or a failure. The others end in order only
+    /// because the leader is gone, so its own end is on its way then.
+    pub fn decisive_end(&mut self, leader: &str) -> End {
+        let none = || End { thread: "none", outcome: Err("no thread was started".to_owned()) };
+        let mut end = self.ends.recv().unwrap_or_else(|_| none());
         self.running = self.running.saturating_sub(1);
+        while end.thread != leader && end.outcome.is_ok() {
+            match self.ends.recv_timeout(FOLLOWERS) {
+                Ok(next) => {
+                    self.running = self.running.saturating_sub(1);
+                    end = next;
+                }
+                Err(_) => end.outcome = Err("it ended though it had work".to_owned()),
+            }
+        }
         end
     }
 
@@ -79,3 +90,6 @@ impl Default for Threads {
         Self::new()
     }
 }
+
+#[cfg(test)]
+mod tests;

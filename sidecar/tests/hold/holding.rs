@@ -3,7 +3,8 @@
 use crate::support::pod::Pod;
 use crate::support::world::World;
 
-const WORK: &str = "echo $FENCEDLEASE_FENCE $FENCEDLEASE_HOLDING $FENCEDLEASE_RESOURCE > $DIR/env; exec sleep 1000";
+const WORK: &str =
+    "echo $FENCEDLEASE_FENCE $FENCEDLEASE_HOLDING $FENCEDLEASE_RESOURCE > $DIR/env; exec sleep 1000";
 
 #[test]
 fn a_pod_acquires_and_its_fence_is_in_environment_file_and_socket() {

@@ -1,6 +1,11 @@
 //! *hold* and *guard* together, as processes in PID namespaces, with a real Redis: everything that a pod
 //! does, without Kubernetes.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "the helpers of tests fail as tests do")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "the helpers of tests fail as tests do"
+)]
 
 mod ends;
 mod holding;

@@ -77,9 +77,11 @@ impl Container {
 
     fn members(&self) -> usize {
         let inside = |path: &Path| {
-            std::fs::read_link(path.join("ns/pid")).is_ok_and(|link| link.display().to_string() == self.namespace)
-                && std::fs::read_to_string(path.join("stat"))
-                    .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z'))
+            std::fs::read_link(path.join("ns/pid"))
+                .is_ok_and(|link| link.display().to_string() == self.namespace)
+                && std::fs::read_to_string(path.join("stat")).is_ok_and(|stat| {
+                    !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z')
+                })
         };
         std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| inside(&entry.path())).count()
     }

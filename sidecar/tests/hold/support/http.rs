@@ -1,6 +1,6 @@
 //! HTTP/1.1 by hand, as a shell script with curl would speak it.
 
-use std::io::{self, Read as _, Write};
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;

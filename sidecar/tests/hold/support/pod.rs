@@ -157,7 +157,17 @@ impl Pod {
 pub(crate) fn command(dir: &Path, state: &Path, settings: &Value, name: &str) -> Command {
     let mut command = Command::new(PathBuf::from(env!("CARGO_BIN_EXE_fencedlease")));
     command
-        .args(["hold", "--pod-name", name, "--pod-uid", "uid", "--pod-ip", "127.0.0.1", "--node-name", "node"])
+        .args([
+            "hold",
+            "--pod-name",
+            name,
+            "--pod-uid",
+            "uid",
+            "--pod-ip",
+            "127.0.0.1",
+            "--node-name",
+            "node",
+        ])
         .arg("--shared-dir")
         .arg(dir)
         .arg("--state-dir")
