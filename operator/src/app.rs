@@ -38,6 +38,8 @@ use crate::{controller, embedded_redis, events, installation, refusals, restart_
 
 /// How long requests still come in after readiness fails: endpoints must be taken out everywhere first.
 const LEAVE: Duration = Duration::from_secs(5);
+/// How long the API server may be silent on a connection that waits for it.
+const READ_TIMEOUT: Duration = Duration::from_mins(5);
 /// How many refusals wait to be told of.
 const REFUSALS: usize = 256;
 /// How many changes wait to be looked at; the watches wait in turn.
@@ -67,6 +69,9 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let mut config = Config::infer().await.context("cannot find a way to the Kubernetes API")?;
     // A library that repeats calls hides how the API server is, and writes twice what may be written once.
     config.default_retry = false;
+    // A connection that died without a word must not hold a task for ever; watches end by themselves sooner.
+    config.read_timeout = Some(READ_TIMEOUT);
+    config.reset_reader_on_write = true;
     let client = Client::try_from(config).context("cannot use the way to the Kubernetes API")?;
     let listeners = bind(&args).await?;
     let installation_id = installation::id(client.clone(), &args.namespace, &args.installation_id).await?;
@@ -81,6 +86,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let readiness = Readiness::default();
     readiness.needs(LEASES);
     readiness.needs(PODS);
+    readiness.needs(restart_rules::ANSWER);
     let shared = Shared {
         args,
         client,
@@ -134,7 +140,10 @@ fn answer(tasks: &mut Tasks, shared: &Shared, feeds: Feeds, installation: Instal
         refusals::run(refused, caches.leases.clone(), Arc::clone(&statuses), events, tasks.stop()),
     );
     let (rules, asked) = (shared.restart_rules.clone(), args.namespace.clone());
-    tasks.add("restart rules", restart_rules::keep_asking(client.clone(), asked, rules, tasks.stop()));
+    tasks.add(
+        "restart rules",
+        restart_rules::keep_asking(client.clone(), asked, rules, shared.readiness.clone(), tasks.stop()),
+    );
 
     let (bundle, rules) = (shared.bundle.clone(), shared.restart_rules.subscribe());
     let id = shared.installation_id.clone();

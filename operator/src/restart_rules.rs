@@ -10,6 +10,10 @@ use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use tokio::sync::watch;
 
+use crate::admin::Readiness;
+
+/// What stands between the operator and being ready, by name.
+pub const ANSWER: &str = "whether the cluster has container restart rules";
 /// How often the cluster is asked; an upgrade of its control plane changes the answer.
 const ASK: Duration = Duration::from_mins(10);
 /// How soon it is asked again after a failure.
@@ -29,6 +33,7 @@ pub async fn keep_asking(
     client: Client,
     namespace: String,
     answer: watch::Sender<bool>,
+    readiness: Readiness,
     mut stop: watch::Receiver<bool>,
 ) {
     loop {
@@ -45,6 +50,9 @@ pub async fn keep_asking(
                 ASK_AGAIN
             }
         };
+        // Pods that are injected before the first answer would wait in vain for rules that the cluster has;
+        // after a failure they are injected as for a cluster without, which works everywhere.
+        readiness.done(ANSWER);
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             _ = stop.wait_for(|stop| *stop) => return,

@@ -1,6 +1,7 @@
 //! Who writes the status? Whichever replica comes first: every write bears the resourceVersion that it was
 //! made from, nothing is written that changes nothing, and what came in between is folded in again.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fencedlease_crds::{ConditionType, FencedLease, FencedLeaseStatus};
@@ -186,12 +187,11 @@ impl Statuses {
 
     fn is_newest(&self, report: &Report, from: &Reporter) -> bool {
         let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
-        let exists = |uid: &str| {
-            uid == from.pod_uid
-                || self.caches.pods.find(|pod| pod.metadata.uid.as_deref() == Some(uid)).is_some()
-        };
+        // A pod that begins to speak is the occasion to forget those that never will again.
         if report.sequence == 1 {
-            order.retain(exists);
+            let pods = self.caches.pods.state();
+            let uids: HashSet<&str> = pods.iter().filter_map(|pod| pod.metadata.uid.as_deref()).collect();
+            order.retain(|uid| uid == from.pod_uid || uids.contains(uid));
         }
         order.accept(&from.pod_uid, &report.run, report.sequence)
     }
