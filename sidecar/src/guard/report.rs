@@ -4,16 +4,16 @@
 use std::cell::Cell;
 use std::ffi::CString;
 use std::io::IoSlice;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
 use fencedlease_core::BootTime;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
-use rustix::io::{Errno, ReadWriteFlags, pwritev2, write};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::io::{ReadWriteFlags, pwritev2, write};
+use rustix::process::{Pid, WaitOptions, waitpid};
 use serde_json::{Value, json};
 
 use crate::clock;
@@ -88,14 +88,10 @@ pub(super) fn termination_message(path: &Path, text: &str, patience: Duration) {
     }
 }
 
+/// Waits without a pidfd: where the kernel has none, that is what the message is about.
 fn wait_for(child: Pid, until: BootTime) {
-    let Ok(pidfd) = pidfd_open(child, PidfdFlags::empty()) else { return };
-    loop {
-        let left = timespec(until.since(clock::now()));
-        match poll(&mut [PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN)], Some(&left)) {
-            Err(Errno::INTR) => {}
-            _ => return,
-        }
+    while clock::now() < until && matches!(waitpid(Some(child), WaitOptions::NOHANG), Ok(None)) {
+        pause(Duration::from_millis(1));
     }
 }
 

@@ -7,25 +7,26 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fencedlease_sidecar::clock;
+use fencedlease_wire::{EndReason, LossReason};
 
 use crate::support::container::{Container, Namespace, Options, Pod};
-use crate::support::{Instants, eventually, holding};
+use crate::support::{Instants, end, eventually, holding};
+
+const LOST: EndReason = EndReason::Lost(LossReason::RenewalTimeout);
 
 fn soon() -> Instants {
     Instants::after(Duration::from_millis(800), Duration::from_millis(200))
 }
 
-/// Lets the guard act alone on a workload that has written `up`, and asserts the promise.
+/// Ends a workload that has written `up` as at a loss by silence, and asserts the promise.
 fn dies_in_time(test: &str, pod: &Pod, mut container: Container, is_complete: impl Fn(&[String]) -> bool) {
     let sidecar = pod.sidecar();
     let mut guard = sidecar.start(&holding(1), Instants::far());
     let namespace = Namespace::of(guard.pidfd.try_clone().unwrap());
     pod.read("up");
     eventually("the workload that the test is about", || is_complete(&namespace.members()).then_some(()));
-    // From here on, silence: the instants lie in the past but for these.
     let instants = soon();
-    let loss = fencedlease_wire::EndReason::Lost(fencedlease_wire::LossReason::RenewalTimeout);
-    guard.send(&crate::support::end(&holding(1), loss, instants.kill_at, Some(195)));
+    guard.send(&end(&holding(1), LOST, instants.kill_at, Some(195)));
     namespace.dead_in_time(test, instants);
     assert_eq!(container.exit_code(), 195);
 }
@@ -78,9 +79,9 @@ fn a_setuid_root_child_of_an_ordinary_user_dies() {
     assert!(refused.contains("not permitted"), "user 1000 could kill it: {refused}");
 }
 
-/// Forks as fast as it can, within limits that hold even where a test fails: 150 processes, 8 seconds.
+/// Forks as fast as it can, within limits that hold even where a test fails: 150 processes, 25 seconds.
 const STORM: &str = "echo up > $DIR/up; \
-    exec prlimit --nproc=150 perl -e '$SIG{TERM} = q(IGNORE); my $end = time + 8; while (time < $end) { fork }'";
+    exec prlimit --nproc=150 perl -e '$SIG{TERM} = q(IGNORE); my $end = time + 25; while (time < $end) { fork }'";
 
 #[test]
 fn a_fork_storm_dies() {
@@ -88,13 +89,15 @@ fn a_fork_storm_dies() {
     let sidecar = pod.sidecar();
     let options = Options { user: 64_321, ..Options::default() };
     let mut container = pod.run_with(options, &["/bin/sh", "-c", STORM]);
-    let instants = Instants::after(Duration::from_secs(4), Duration::from_millis(200));
-    let guard = sidecar.start(&holding(1), instants);
+    let mut guard = sidecar.start(&holding(1), Instants::far());
     let namespace = Namespace::of(guard.pidfd.try_clone().unwrap());
-    pod.read("up");
     eventually("a storm", || contains(&namespace.members(), "perl", 100).then_some(()));
-    assert!(clock::now() < instants.term_at, "the storm was there before the guard acted");
-    namespace.dead_after_silence("fork storm", instants);
+    let instants = soon();
+    let mut line = serde_json::to_vec(&end(&holding(1), LOST, instants.kill_at, Some(195))).unwrap();
+    line.push(b'\n');
+    // A guard that was starved for more than a stall has begun to end it already, and may be gone.
+    let _ = guard.send_raw(&line);
+    namespace.dead_in_time("fork storm", instants);
     assert_eq!(container.exit_code(), 195);
 }
 
