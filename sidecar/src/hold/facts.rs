@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use fencedlease_core::BootTime;
 use fencedlease_wire::{LossReason, endpoint};
 
 use super::metrics::{Metrics, observe};
 use super::pod::Fact;
 
 /// Logs and counts a fact; gives what the operator is told of it.
-pub fn tell(fact: &Fact, resource: &str, metrics: &Metrics) -> Option<endpoint::Fact> {
-    log(fact, resource);
+pub fn tell(fact: &Fact, at: BootTime, resource: &str, metrics: &Metrics) -> Option<endpoint::Fact> {
+    log(fact, at.as_millis(), resource);
     count(fact, metrics);
     report(fact)
 }
@@ -18,32 +19,53 @@ fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn log(fact: &Fact, resource: &str) {
+fn log(fact: &Fact, at_boottime_ms: u64, resource: &str) {
     match fact {
         Fact::GuardConnected { container } => {
-            tracing::info!(resource, state = "WAITING", container, "a guard waits for its grant");
+            tracing::info!(
+                resource,
+                at_boottime_ms,
+                state = "WAITING",
+                container,
+                "a guard waits for its grant"
+            );
         }
         Fact::GuardRefused { container, message } => {
-            tracing::warn!(resource, container, message, "a guard was turned away");
+            tracing::warn!(resource, at_boottime_ms, container, message, "a guard was turned away");
         }
         Fact::NotAcquired { result: "held", message } => {
-            tracing::debug!(resource, state = "WAITING", message, "not acquired");
+            tracing::debug!(resource, at_boottime_ms, state = "WAITING", message, "not acquired");
         }
         Fact::NotAcquired { result, message } => {
-            tracing::warn!(resource, state = "WAITING", result, message, "not acquired");
+            tracing::warn!(resource, at_boottime_ms, state = "WAITING", result, message, "not acquired");
         }
         Fact::Acquired { fence, holding, waited, previous_holder, handover } => tracing::info!(
-            resource, state = "ACTIVE", fence = fence.get(), %holding, waited_ms = ms(*waited),
+            resource, at_boottime_ms, state = "ACTIVE", fence = fence.get(), %holding, waited_ms = ms(*waited),
             previous_holder = previous_holder.as_deref(), handover_ms = handover.map(ms), "acquired"
         ),
         Fact::Abandoned { fence, message } => {
-            tracing::warn!(resource, state = "WAITING", fence = fence.get(), message, "given back unused");
+            tracing::warn!(
+                resource,
+                at_boottime_ms,
+                state = "WAITING",
+                fence = fence.get(),
+                message,
+                "given back unused"
+            );
         }
         Fact::Started { container, after } => {
-            tracing::info!(resource, state = "ACTIVE", container, after_ms = ms(*after), "the workload runs");
+            tracing::info!(
+                resource,
+                at_boottime_ms,
+                state = "ACTIVE",
+                container,
+                after_ms = ms(*after),
+                "the workload runs"
+            );
         }
         Fact::Renewed { took, late, remaining } => tracing::debug!(
             resource,
+            at_boottime_ms,
             state = "ACTIVE",
             took_ms = ms(*took),
             late_ms = ms(*late),
@@ -53,28 +75,29 @@ fn log(fact: &Fact, resource: &str) {
         Fact::MaxHoldNear { ends_in } => {
             tracing::warn!(
                 resource,
+                at_boottime_ms,
                 state = "ACTIVE",
                 ends_in_ms = ms(*ends_in),
                 "maxHold ends the holding soon"
             );
         }
         Fact::Ending { fence, reason, message } => {
-            tracing::info!(resource, state = "ACTIVE", fence = fence.get(), %reason, message, "the holding ends");
+            tracing::info!(resource, at_boottime_ms, state = "ACTIVE", fence = fence.get(), %reason, message, "the holding ends");
         }
         Fact::LossNoticed { fence, reason, message, kill_in } => tracing::error!(
-            resource, state = "LOST", fence = fence.get(), %reason, message, kill_in_ms = ms(*kill_in),
+            resource, at_boottime_ms, state = "LOST", fence = fence.get(), %reason, message, kill_in_ms = ms(*kill_in),
             "the lease is lost; the workload is being killed"
         ),
         Fact::Lost { fence, reason, dead_after: Some(after), before_deadline_ms, .. } => tracing::warn!(
-            resource, state = "LOST", fence = fence.get(), %reason, dead_after_ms = ms(*after),
+            resource, at_boottime_ms, state = "LOST", fence = fence.get(), %reason, dead_after_ms = ms(*after),
             before_deadline_ms, "the workload is proven dead"
         ),
         Fact::Lost { fence, reason, dead_after: None, .. } => tracing::error!(
-            resource, state = "LOST", fence = fence.get(), %reason,
+            resource, at_boottime_ms, state = "LOST", fence = fence.get(), %reason,
             "the workload is not proven dead at the deadline; the lease runs out by itself, and only a fence check stops its writes"
         ),
         Fact::Released { fence, reason, held, dead_after, .. } => tracing::info!(
-            resource, state = "RELEASED", fence = fence.get(), %reason, held_ms = ms(*held),
+            resource, at_boottime_ms, state = "RELEASED", fence = fence.get(), %reason, held_ms = ms(*held),
             dead_after_ms = ms(*dead_after), "released"
         ),
     }

@@ -120,7 +120,7 @@ impl Speaker {
                 if matches!(*fact, Fact::LossNoticed { .. }) {
                     observe(&self.metrics.loss_notify, clock::now().since(at));
                 }
-                facts::tell(&fact, &self.views.borrow().resource, &self.metrics)
+                facts::tell(&fact, at, &self.views.borrow().resource, &self.metrics)
             }
         }
     }

@@ -152,11 +152,8 @@ impl Watch {
         })
     }
 
-    /// Takes in what has arrived. Deaths come first: a container that is back has died before.
+    /// Takes in what has arrived.
     fn read(&mut self, ready: &Ready) -> io::Result<()> {
-        for life in &ready.sockets.dead {
-            self.feed(Event::Died { life: *life }, clock::now())?;
-        }
         if ready.mail {
             self.mailbox.silence();
             while let Some(Letter { event, at }) = self.mailbox.take() {

@@ -86,7 +86,7 @@ impl Connection {
     /// Reads once and gives what was said; what came before a cut counts.
     pub(super) fn read(&mut self, words: &mut Vec<(ConnectionId, Word)>) -> Result<(), Cut> {
         let mut chunk = [0; MAX_LINE_BYTES];
-        let count = self.receive(&mut chunk)?;
+        let Some(count) = self.receive(&mut chunk)? else { return Ok(()) };
         if count == 0 {
             return Err(Cut::Closed);
         }
@@ -154,12 +154,14 @@ impl Connection {
         }
     }
 
-    fn receive(&mut self, chunk: &mut [u8]) -> Result<usize, Cut> {
+    /// `None` if nothing has arrived.
+    fn receive(&mut self, chunk: &mut [u8]) -> Result<Option<usize>, Cut> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
         let received = match recvmsg(&self.socket, &mut [IoSliceMut::new(chunk)], &mut control, flags) {
             Ok(received) => received,
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
             Err(Errno::CONNRESET) => return Err(Cut::Closed),
             Err(error) => return Err(error.into()),
         };
@@ -174,7 +176,7 @@ impl Connection {
                 fds.for_each(drop);
             }
         }
-        Ok(received.bytes)
+        Ok(Some(received.bytes))
     }
 }
 

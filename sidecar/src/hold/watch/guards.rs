@@ -34,7 +34,7 @@ pub(super) struct Ready {
     listener: bool,
     readable: Vec<ConnectionId>,
     writable: Vec<ConnectionId>,
-    pub(super) dead: Vec<LifeId>,
+    dead: Vec<LifeId>,
 }
 
 // === impl GuardSockets ===
@@ -77,11 +77,13 @@ impl GuardSockets {
         ready
     }
 
-    /// Accepts, sends and reads, a bounded amount each; gives what was said.
+    /// Accepts, sends and reads, a bounded amount each; gives what happened, in the order in which it counts:
+    /// the last words of known guards, then deaths, then hellos and what was said after them. So a guard's
+    /// exit code is known before its death, and a container that is back has died before.
     pub(super) fn serve(&mut self, ready: &Ready, now: BootTime) -> Vec<Event> {
         let mut words = Vec::new();
-        for id in &ready.readable {
-            self.attempt(*id, |connection| connection.read(&mut words));
+        for id in self.to_read(ready) {
+            self.attempt(id, |connection| connection.read(&mut words));
         }
         for id in &ready.writable {
             self.attempt(*id, Connection::flush);
@@ -93,13 +95,22 @@ impl GuardSockets {
         if ready.listener {
             self.accept(now);
         }
-        words
-            .into_iter()
-            .map(|(connection, word)| match word {
-                Word::Hello(hello) => Event::Hello { connection, hello },
-                Word::Other(message) => Event::Said { connection, message },
-            })
-            .collect()
+        let new: Vec<ConnectionId> =
+            words.iter().filter(|(_, word)| matches!(word, Word::Hello(_))).map(|(id, _)| *id).collect();
+        let (later, mut events): (Vec<_>, Vec<_>) =
+            words.into_iter().map(event).partition(|(connection, _)| new.contains(connection));
+        events.extend(ready.dead.iter().map(|life| (ConnectionId(0), Event::Died { life: *life })));
+        events.extend(later);
+        events.into_iter().map(|(_, event)| event).collect()
+    }
+
+    /// What a dead guard said lies in its connection, whether or not `poll` came early enough to see it.
+    fn to_read(&self, ready: &Ready) -> Vec<ConnectionId> {
+        let someone_died = !ready.dead.is_empty();
+        let readable = |connection: &&Connection| {
+            someone_died && connection.has_greeted || ready.readable.contains(&connection.id)
+        };
+        self.connections.iter().filter(readable).map(|connection| connection.id).collect()
     }
 
     pub(super) fn carry_out(&mut self, action: GuardAction) {
@@ -166,4 +177,12 @@ impl GuardSockets {
             }
         }
     }
+}
+
+fn event((connection, word): (ConnectionId, Word)) -> (ConnectionId, Event) {
+    let event = match word {
+        Word::Hello(hello) => Event::Hello { connection, hello },
+        Word::Other(message) => Event::Said { connection, message },
+    };
+    (connection, event)
 }
