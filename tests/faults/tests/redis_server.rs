@@ -1,8 +1,9 @@
 //! The Redis of a test is a real one, and does what the test says.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fencedlease_faults::{RedisError, RedisServer};
@@ -74,6 +75,34 @@ fn it_is_gone_with_its_owner_but_not_with_the_thread_that_started_it() {
     drop(server);
     assert!(!Path::new(&process).exists());
     assert!(!folder.exists());
+}
+
+/// Runs twice: as the test, and as the program that the test kills.
+#[test]
+fn it_is_gone_with_a_test_program_that_is_killed() {
+    const OWNER: &str = "FENCEDLEASE_REDIS_OWNER";
+    if std::env::var_os(OWNER).is_some() {
+        let server = RedisServer::start().unwrap();
+        println!("\nredis {}", server.pid().unwrap());
+        std::thread::sleep(Duration::from_secs(60));
+    }
+    let mut owner = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "it_is_gone_with_a_test_program_that_is_killed", "--nocapture"])
+        .env(OWNER, "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(owner.stdout.take().unwrap()).lines();
+    let pid = lines.map_while(Result::ok).find_map(|line| line.strip_prefix("redis ").map(str::to_owned));
+    let process = format!("/proc/{}", pid.unwrap());
+    assert!(Path::new(&process).exists());
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    let gone = (0..500).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        !Path::new(&process).exists()
+    });
+    assert!(gone, "redis-server outlived its owner");
 }
 
 #[test]
