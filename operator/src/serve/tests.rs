@@ -53,7 +53,9 @@ async fn a_request_that_is_under_way_at_the_end_is_answered() {
 #[tokio::test]
 async fn an_idle_connection_does_not_delay_the_end() {
     let (address, stop, server) = start(Router::new()).await;
-    let idle = TcpStream::connect(address).await.unwrap();
+    let mut idle = send(address).await;
+    let mut answer = [0; 512];
+    assert!(idle.read(&mut answer).await.unwrap() > 0, "the connection is served, and then idle");
     stop.send_replace(true);
     timeout(Duration::from_secs(5), server).await.unwrap().unwrap();
     assert_eq!(read_all(idle).await, "");
