@@ -80,10 +80,12 @@ fn a_guard_at_rest_is_small() {
     let _guard = sidecar.start(&holding(1), Instants::far());
     let path = format!("/proc/{}/smaps_rollup", container.guard_pid());
     let rollup = std::fs::read_to_string(path).unwrap();
-    let pss_kib: u64 = rollup
-        .lines()
-        .find_map(|line| line.strip_prefix("Pss:")?.split_whitespace().next()?.parse().ok())
-        .unwrap();
-    println!("guard at rest: PSS {pss_kib} KiB");
-    assert!(pss_kib < 8 * 1024, "{pss_kib} KiB");
+    let kib = |field: &str| -> u64 {
+        let found =
+            rollup.lines().find_map(|line| line.strip_prefix(field)?.split_whitespace().next()?.parse().ok());
+        found.unwrap()
+    };
+    // The program's text is one copy for sidecar and guards; what counts is what each has for itself.
+    println!("guard at rest: {} KiB of its own, PSS {} KiB", kib("Anonymous:"), kib("Pss:"));
+    assert!(kib("Anonymous:") < 2048, "{rollup}");
 }
