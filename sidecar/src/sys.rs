@@ -160,21 +160,6 @@ pub fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Takes over a descriptor that the parent process left open under this number. It is closed on exec from
-/// now on. An error if there is none.
-pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
-    if number <= libc::STDERR_FILENO {
-        return Err(io::Error::from_raw_os_error(libc::EBADF));
-    }
-    // SAFETY: fcntl with F_SETFD takes plain numbers and touches no memory.
-    if unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor is open. Programs start with the standard three alone unless the parent hands
-    // more over, and the caller takes each of those once, before anything opens descriptors of its own.
-    Ok(unsafe { OwnedFd::from_raw_fd(number) })
-}
-
 // === impl SignalFd ===
 
 impl SignalFd {

@@ -79,13 +79,6 @@ fn the_peers_pidfd_is_a_living_process() {
 }
 
 #[test]
-fn a_descriptor_that_nobody_left_open_is_not_inherited() {
-    for number in [-1, 0, 1, 2, 1_000_000] {
-        assert_eq!(inherited(number).unwrap_err().raw_os_error(), Some(libc::EBADF), "{number}");
-    }
-}
-
-#[test]
 fn a_signal_to_this_thread_is_read() {
     let signals = SignalFd::new(&[libc::SIGUSR2]).unwrap();
     assert_eq!(signals.read().unwrap(), None);
