@@ -49,6 +49,12 @@ pub struct HoldArgs {
     /// The sidecar's private volume.
     #[arg(long, default_value = paths::STATE_DIR)]
     pub state_dir: PathBuf,
+    /// Where the token for the operator's endpoint is mounted.
+    #[arg(long, default_value = paths::ENDPOINT_TOKEN_FILE)]
+    pub token_file: PathBuf,
+    /// Where the FencedLease's own Redis Secret is mounted, if it has one.
+    #[arg(long, default_value = paths::REDIS_SECRET_DIR)]
+    pub redis_secret_dir: PathBuf,
 }
 
 /// What *guard* is started with.

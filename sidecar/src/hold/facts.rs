@@ -30,6 +30,9 @@ fn log(fact: &Fact, at_boottime_ms: u64, resource: &str) {
                 "a guard waits for its grant"
             );
         }
+        Fact::GuardDisconnected { container, reason } => {
+            tracing::info!(resource, at_boottime_ms, container, reason, "a guard's connection ended");
+        }
         Fact::GuardRefused { container, message } => {
             tracing::warn!(resource, at_boottime_ms, container, message, "a guard was turned away");
         }
@@ -106,6 +109,7 @@ fn log(fact: &Fact, at_boottime_ms: u64, resource: &str) {
 fn count(fact: &Fact, metrics: &Metrics) {
     match fact {
         Fact::GuardConnected { .. }
+        | Fact::GuardDisconnected { .. }
         | Fact::GuardRefused { .. }
         | Fact::Abandoned { .. }
         | Fact::Started { .. }

@@ -162,7 +162,11 @@ impl Pod {
             Event::Suspended { gained } => self.with_holding(|holding| holding.on_suspend(gained, now)),
             Event::Hello { connection, hello } => self.greet(connection, &hello, random, now, out),
             Event::Said { connection, message } => self.listen_to(connection, message, now, out),
-            Event::Disconnected { connection } => self.guards.disconnected(connection, now),
+            Event::Disconnected { connection, reason } => {
+                if let Some(container) = self.guards.disconnected(connection, now) {
+                    out.facts.push(Fact::GuardDisconnected { container, reason });
+                }
+            }
             Event::Died { life } => self.bury(life, now, out),
             Event::AcquireAnswered { call, answer } => self.on_acquire(call, answer, now, random, out),
             Event::RenewAnswered { call, outcome } => self.on_renewal(call, outcome, now, out),

@@ -86,8 +86,8 @@ pub(super) fn start(args: &HoldArgs) -> Result<(Threads, Flush), Refusal> {
     // Before any thread starts, so that none of them gets the signal itself.
     let signals = SignalFd::new(&[libc::SIGTERM, libc::SIGINT]).context("cannot receive signals")?;
     let log = log::start(&settings.log_level).context("cannot log")?;
-    let operator = operator(&settings, &args.state_dir)?;
-    let credentials = credentials(&settings, operator.as_ref(), &args.state_dir)?;
+    let operator = operator(&settings, args)?;
+    let credentials = credentials(&settings, operator.as_ref(), args)?;
     let page = Page::open(&args.state_dir).context("cannot use the private volume")?;
     let note = NoteFile::new(&args.state_dir).context("cannot read the boot id")?;
     let files = Files::new(&args.shared_dir, note.clone());
@@ -189,9 +189,9 @@ fn check_kernel() -> Result<(), Refusal> {
     }
 }
 
-fn operator(settings: &SidecarSettings, state_dir: &Path) -> Result<Option<Arc<Operator>>, Refusal> {
+fn operator(settings: &SidecarSettings, args: &HoldArgs) -> Result<Option<Arc<Operator>>, Refusal> {
     let Some(endpoint) = &settings.endpoint else { return Ok(None) };
-    Operator::new(endpoint, Path::new(paths::ENDPOINT_TOKEN_FILE), state_dir)
+    Operator::new(endpoint, &args.token_file, &args.state_dir)
         .map(|operator| Some(Arc::new(operator)))
         .map_err(|error| Refusal::Endpoint(error.to_string()))
 }
@@ -199,16 +199,16 @@ fn operator(settings: &SidecarSettings, state_dir: &Path) -> Result<Option<Arc<O
 fn credentials(
     settings: &SidecarSettings,
     operator: Option<&Arc<Operator>>,
-    state_dir: &Path,
+    args: &HoldArgs,
 ) -> Result<Arc<dyn CredentialProvider>, Refusal> {
     Ok(match (settings.redis.credentials, operator) {
         (CredentialSource::None, _) => Arc::new(Credentials::default()),
-        (CredentialSource::Mounted, _) => Arc::new(Mounted::new(Path::new(paths::REDIS_SECRET_DIR))),
+        (CredentialSource::Mounted, _) => Arc::new(Mounted::new(&args.redis_secret_dir)),
         (CredentialSource::Endpoint, Some(operator)) => Arc::new(FromOperator::new(
             Arc::clone(operator),
             settings.resource.namespace(),
             settings.resource.name(),
-            state_dir,
+            &args.state_dir,
         )),
         (CredentialSource::Endpoint, None) => {
             return Err(Refusal::Endpoint(format!(

@@ -175,8 +175,9 @@ impl Watch {
     fn feed(&mut self, event: Event, at: BootTime) -> io::Result<()> {
         let actions = self.pod.on(event, at, &random()?);
         self.carry_out(actions, at);
-        while let Some(connection) = self.sockets.next_gone() {
-            let actions = self.pod.on(Event::Disconnected { connection }, at, &random()?);
+        while let Some((connection, cut)) = self.sockets.next_gone() {
+            let event = Event::Disconnected { connection, reason: cut.to_string() };
+            let actions = self.pod.on(event, at, &random()?);
             self.carry_out(actions, at);
         }
         Ok(())

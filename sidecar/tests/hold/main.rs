@@ -7,7 +7,10 @@
     reason = "the helpers of tests fail as tests do"
 )]
 
+mod clients;
 mod ends;
+mod handover;
 mod holding;
 mod losses;
+mod refusals;
 mod support;

@@ -142,6 +142,8 @@ pub enum Event {
     Disconnected {
         /// Which one.
         connection: ConnectionId,
+        /// Why, for people.
+        reason: String,
     },
     /// The pidfd of a guard is readable: its container has no process any more.
     Died {
@@ -317,6 +319,13 @@ pub enum Fact {
     GuardConnected {
         /// Of this container.
         container: String,
+    },
+    /// A guard has no connection any more.
+    GuardDisconnected {
+        /// Of this container.
+        container: String,
+        /// Why.
+        reason: String,
     },
     /// A guard was turned away.
     GuardRefused {

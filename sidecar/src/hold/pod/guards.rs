@@ -151,12 +151,12 @@ impl Guards {
         if stage == Stage::Orphan { Arrival::Orphan(id) } else { Arrival::Fresh(id) }
     }
 
-    /// A connection is gone.
-    pub(super) fn disconnected(&mut self, connection: ConnectionId, now: BootTime) {
-        if let Some(life) = self.lives_mut().find(|life| life.connection == Some(connection)) {
-            life.connection = None;
-            life.unheard_since = Some(now);
-        }
+    /// A connection is gone. Tells whose it was.
+    pub(super) fn disconnected(&mut self, connection: ConnectionId, now: BootTime) -> Option<String> {
+        let (container, life) = self.by_connection(connection)?;
+        life.connection = None;
+        life.unheard_since = Some(now);
+        Some(container.to_owned())
     }
 
     /// A guard's container has no process any more. Tells the stage in which it died, and whether the

@@ -115,13 +115,13 @@ fn lateness_and_a_suspend_are_losses() {
 #[test]
 fn a_guard_may_lose_its_connection_for_a_second() {
     let mut bench = Bench::holding(&["a"]);
-    bench.feed(Event::Disconnected { connection: ConnectionId(1) });
+    bench.feed(Event::Disconnected { connection: ConnectionId(1), reason: String::new() });
     bench.pass(Duration::from_millis(900));
     bench.hello_again(2, "a");
     assert!(matches!(bench.last_told(2), ToGuard::Extend { .. }));
     bench.pass(Duration::from_millis(900));
     assert_eq!(bench.lost(), None);
-    bench.feed(Event::Disconnected { connection: ConnectionId(2) });
+    bench.feed(Event::Disconnected { connection: ConnectionId(2), reason: String::new() });
     bench.pass(GUARD_ABSENCE);
     assert_eq!(bench.lost(), Some(LossReason::GuardGone));
     bench.hello_again(3, "a");
@@ -133,7 +133,7 @@ fn a_guard_whose_end_is_expected_is_not_missed() {
     let mut bench = Bench::holding(&["a"]);
     let holding = bench.holding_id();
     bench.say(1, FromGuard::Ended { holding, exit_code: 0 });
-    bench.feed(Event::Disconnected { connection: ConnectionId(1) });
+    bench.feed(Event::Disconnected { connection: ConnectionId(1), reason: String::new() });
     bench.pass(Duration::from_secs(3));
     assert_eq!(bench.lost(), None, "a big container takes a while to be torn down");
     bench.died(1);
@@ -208,7 +208,7 @@ fn with_never_the_last_ones_end_releases_and_nobody_competes_any_more() {
     assert!(bench.releases().is_empty());
     bench.died(2);
     assert_eq!(bench.releases(), [true]);
-    bench.pass(Duration::from_secs(60));
+    bench.pass(Duration::from_mins(1));
     assert_eq!(bench.acquire_calls(), 1);
     assert!(matches!(bench.pod.published().state, State::Released { .. }));
 }
@@ -216,7 +216,7 @@ fn with_never_the_last_ones_end_releases_and_nobody_competes_any_more() {
 #[test]
 fn max_hold_warns_and_then_ends() {
     let mut bench = Bench::holding_with(&["a"], |config| {
-        config.max_hold = Duration::from_secs(120);
+        config.max_hold = Duration::from_mins(2);
         config.max_hold_warning = Duration::from_secs(30);
     });
     bench.pass_renewing(Duration::from_secs(75));
@@ -291,7 +291,7 @@ fn a_cold_pod_holds_without_guards_and_grants_as_they_come() {
     bench.died(1);
     bench.died(2);
     bench.hello(3, "a");
-    bench.pass(Duration::from_secs(60));
+    bench.pass(Duration::from_mins(1));
     assert_eq!(bench.acquire_calls(), 1, "from now on it is a warm one, and b is missing");
 }
 
@@ -300,7 +300,7 @@ fn a_cold_holding_without_any_guard_is_released_after_five_minutes() {
     let mut bench = Bench::new(&["a"], |config| config.standby_mode = StandbyMode::Cold);
     bench.acquired(41);
     bench.filed();
-    bench.pass_renewing(COLD_PATIENCE - Duration::from_secs(1));
+    bench.pass_renewing(COLD_PATIENCE.saturating_sub(Duration::from_secs(1)));
     assert!(bench.releases().is_empty());
     bench.pass_renewing(Duration::from_secs(2));
     assert_eq!(bench.releases(), [true]);
@@ -369,6 +369,6 @@ fn a_confirmation_that_comes_after_the_loss_changes_nothing() {
     assert_eq!(bench.lost(), Some(LossReason::RenewalTimeout));
     bench.feed(Event::RenewAnswered { call, outcome: RenewalOutcome::Confirmed });
     assert_eq!(bench.lost(), Some(LossReason::RenewalTimeout));
-    bench.pass(Duration::from_secs(60));
+    bench.pass(Duration::from_mins(1));
     assert!(bench.renewal.is_none(), "nothing is renewed after the end");
 }

@@ -8,7 +8,7 @@ use fencedlease_core::BootTime;
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{SocketFlags, accept_with};
 
-use super::connection::{Connection, Word};
+use super::connection::{Connection, Cut, Word};
 use crate::hold::pod::{ConnectionId, Event, GuardAction, LifeId};
 
 /// Connections at a time; with more the oldest that has not said hello makes room.
@@ -24,7 +24,7 @@ pub(super) struct GuardSockets {
     listener: OwnedFd,
     connections: Vec<Connection>,
     lives: Vec<(LifeId, OwnedFd)>,
-    gone: VecDeque<ConnectionId>,
+    gone: VecDeque<(ConnectionId, Cut)>,
     accepted: u64,
 }
 
@@ -135,8 +135,8 @@ impl GuardSockets {
         }
     }
 
-    /// A connection that is gone and was not told yet.
-    pub(super) fn next_gone(&mut self) -> Option<ConnectionId> {
+    /// A connection that had said hello, is gone and was not told yet, and why it is gone.
+    pub(super) fn next_gone(&mut self) -> Option<(ConnectionId, Cut)> {
         self.gone.pop_front()
     }
 
@@ -163,17 +163,12 @@ impl GuardSockets {
         }
     }
 
-    fn attempt(
-        &mut self,
-        id: ConnectionId,
-        act: impl FnOnce(&mut Connection) -> Result<(), super::connection::Cut>,
-    ) {
+    fn attempt(&mut self, id: ConnectionId, act: impl FnOnce(&mut Connection) -> Result<(), Cut>) {
         let Some(place) = self.connections.iter().position(|connection| connection.id == id) else { return };
         if let Err(cut) = act(&mut self.connections[place]) {
             let connection = self.connections.remove(place);
-            tracing::debug!(connection = id.0, reason = %cut, "a guard's connection ends");
             if connection.has_greeted {
-                self.gone.push_back(id);
+                self.gone.push_back((id, cut));
             }
         }
     }

@@ -24,7 +24,7 @@ enum Step {
     Filed,
     Release,
     Hint,
-    StepDown,
+    Resign,
     Terminate,
     Late,
     Say { container: usize, what: u8 },
@@ -42,7 +42,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => Just(Step::Filed),
         2 => Just(Step::Release),
         1 => Just(Step::Hint),
-        1 => Just(Step::StepDown),
+        1 => Just(Step::Resign),
         1 => (0_u8..6).prop_map(|n| if n == 0 { Step::Terminate } else { Step::Pass(50) }),
         1 => (0_u8..6).prop_map(|n| if n == 0 { Step::Late } else { Step::Pass(50) }),
         2 => (container, 0_u8..4).prop_map(|(container, what)| Step::Say { container, what }),
@@ -80,7 +80,7 @@ impl World {
             Step::Hello { container, returning } => self.hello(*container, *returning),
             Step::Disconnect(container) => {
                 let connection = self.guards.get_mut(container)?.1.take()?;
-                Event::Disconnected { connection: ConnectionId(connection) }
+                Event::Disconnected { connection: ConnectionId(connection), reason: String::new() }
             }
             Step::Die(container) => {
                 let (life, _, _) = self.guards.remove(container)?;
@@ -101,7 +101,7 @@ impl World {
             Step::Filed => Event::Filed { holding: self.filing.take()? },
             Step::Release => Event::ReleaseAnswered { call: self.release.take()? },
             Step::Hint => Event::ReleaseHeard { published: true },
-            Step::StepDown => Event::StepDown,
+            Step::Resign => Event::StepDown,
             Step::Terminate => Event::Terminate,
             Step::Late => Event::Late { planned: self.now.before(Duration::from_secs(1)) },
             Step::Say { container, what } => self.word(*container, *what)?,
@@ -251,9 +251,8 @@ fn play(steps: &[Step], mode: StandbyMode, policy: RestartPolicy) -> World {
         random.holding = number.to_ne_bytes();
         let was_lost = matches!(pod.published().state, State::Lost { .. });
         let actions = pod.on(event.clone(), world.now, &random);
-        if was_lost && matches!(pod.published().state, State::Active { .. }) {
-            panic!("from LOST to ACTIVE without waiting in between");
-        }
+        let active = matches!(pod.published().state, State::Active { .. });
+        assert!(!(was_lost && active), "from LOST to ACTIVE without waiting in between");
         world.check(&pod, &actions);
         world.learn(&event, &actions);
         if let Some(next) = pod.next_instant() {

@@ -79,6 +79,6 @@ fn a_workload_that_nobody_noted_is_ended_too() {
 fn a_pod_that_was_active_before_is_not_cold_any_more() {
     let mut bench =
         Bench::restarted(&["a"], Some(interrupted(false)), |config| config.standby_mode = StandbyMode::Cold);
-    bench.pass(Duration::from_secs(60));
+    bench.pass(Duration::from_mins(1));
     assert_eq!(bench.acquire_calls(), 0, "its containers are there, so it waits for their guards");
 }

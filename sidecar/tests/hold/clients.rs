@@ -1,0 +1,129 @@
+//! Clients that are many, slow or broken delay no renewal and no kill; and what a sidecar costs at rest.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use fencedlease_faults::{Clients, Fault};
+use rustix::process::Pid;
+
+use crate::support::container::Container;
+use crate::support::eventually;
+use crate::support::pod::{Pod, pass};
+use crate::support::world::World;
+
+const STUBBORN: &str = "trap '' TERM; echo up > $DIR/up; while :; do sleep 0.02; done";
+
+/// The sum of all renewals that were sent more than 100 ms late.
+fn late_renewals(pod: &Pod) -> f64 {
+    let count = pod.metric("fencedlease_renewal_lateness_seconds_count");
+    count - pod.metric("fencedlease_renewal_lateness_seconds_bucket{le=\"0.25\"}")
+}
+
+#[test]
+fn five_hundred_idle_slow_and_garbage_clients_delay_nothing() {
+    let world = World::new();
+    let proxy = world.proxy();
+    let pod = Pod::start("one", proxy.address, |_| {});
+    let mut container = pod.run("app", STUBBORN);
+    pod.until("ACTIVE");
+    let mut clients: Vec<UnixStream> = Vec::new();
+    for number in 0..500 {
+        let Ok(mut client) = UnixStream::connect(pod.path().join("lease.sock")) else { continue };
+        let words: &[u8] = match number % 5 {
+            0 => b"",
+            1 => b"GET /v1/lease HTT",
+            2 => b"POST /v1/commit-check HTTP/1.1\r\nhost: x\r\ncontent-length: 4000\r\n\r\n{",
+            3 => &[0xff; 8192],
+            _ => b"GET /v1/events HTTP/1.1\r\nhost: x\r\n\r\n",
+        };
+        // One that was turned away already cannot be written to.
+        let _ = client.write_all(words);
+        client.set_nonblocking(true).unwrap();
+        clients.push(client);
+    }
+    let before = pod.metric("fencedlease_renewals_total{result=\"confirmed\"}");
+    pass(Duration::from_secs(3));
+    let renewals = pod.metric("fencedlease_renewals_total{result=\"confirmed\"}") - before;
+    let turned_away = clients.iter_mut().filter(|client| {
+        let mut answer = [0; 12];
+        let mut client: &UnixStream = client;
+        client.read(&mut answer).is_ok() && answer.starts_with(b"HTTP/1.1 503")
+    });
+    let turned_away = turned_away.count();
+    println!("{} clients, {turned_away} turned away, {renewals} renewals in 3 s", clients.len());
+    assert!(turned_away >= 32, "only {turned_away} were told that there are too many");
+    assert!(clients.len() > 400, "it was a crowd");
+    assert!(renewals >= 6.0, "{renewals} renewals in 3 s, every 400 ms one is due");
+    assert!(late_renewals(&pod) < 1.0, "a renewal was late");
+    assert!(pod.has("fence") && container.is_running());
+    proxy.handle.set(Clients::All, Fault::Cut);
+    let flag = pod.lost();
+    let at = container.dead();
+    assert!(at.as_millis() < flag["deadlineBoottimeMs"].as_u64().unwrap(), "dead after the deadline");
+    drop(clients);
+    eventually("an answer for an honest client", || {
+        pod.ask("GET", "/v1/lease", "").ok().filter(|a| a.status == 200)
+    });
+}
+
+#[test]
+fn a_flood_on_the_guards_socket_delays_nothing() {
+    let world = World::new();
+    let pod = Pod::start("one", world.redis.address(), |_| {});
+    let mut container = pod.run("app", STUBBORN);
+    pod.until("ACTIVE");
+    let socket = pod.path().join("guard.sock");
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let count = std::thread::scope(|scope| {
+        let flood = || {
+            let mut bytes = 0;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                let Ok(mut client) = UnixStream::connect(&socket) else { continue };
+                let hello = b"{\"type\":\"hello\",\"container\":\"app\"}\n".repeat(200);
+                while client.write_all(&hello).is_ok() {
+                    bytes += hello.len();
+                }
+            }
+            bytes
+        };
+        let flooding = scope.spawn(flood);
+        let idle: Vec<_> = (0..200).filter_map(|_| UnixStream::connect(&socket).ok()).collect();
+        pass(Duration::from_secs(3));
+        assert!(idle.len() > 50, "there was a crowd");
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        flooding.join().unwrap()
+    });
+    println!("{count} bytes of flood");
+    assert!(count > 100_000, "it was a flood");
+    assert_eq!(pod.lease()["state"], "ACTIVE");
+    assert!(late_renewals(&pod) < 1.0, "a renewal was late");
+    assert!(container.is_running());
+    container.signal(rustix::process::Signal::TERM);
+    pass(Duration::from_millis(100));
+    assert!(pod.has("fence"), "its guard is still heard: the end has begun, and the lease is renewed");
+}
+
+/// The proportional set size in KiB.
+fn pss(pid: Pid) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero())).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_sidecar_at_rest_is_small() {
+    let world = World::new();
+    let pod = Pod::start("one", world.redis.address(), |settings| settings["logLevel"] = "info".into());
+    let _container: Container = pod.run("app", "exec sleep 1000");
+    pod.until("ACTIVE");
+    pod.probe("/metrics");
+    pass(Duration::from_secs(2));
+    let sidecar = pss(pod.sidecar_pid());
+    let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+    println!("the sidecar at rest, {build} build: PSS {sidecar} KiB");
+    // A debug build has far more code to touch; it is measured so that a leak shows there as well.
+    let limit = if cfg!(debug_assertions) { 40 * 1024 } else { 8 * 1024 };
+    assert!(sidecar <= limit, "{sidecar} KiB, at most {limit} KiB");
+}
