@@ -143,7 +143,7 @@ impl Machine {
             return;
         }
         if let Some(run) = &self.run
-            && now >= run.term_at
+            && now >= run.silent_until()
         {
             let why = format!(
                 "nothing was heard from the sidecar for {}, so the guard acted at its own instants",

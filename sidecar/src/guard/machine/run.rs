@@ -31,13 +31,19 @@ impl Run {
         self.ending.as_ref().is_some_and(|ending| ending.lost)
     }
 
+    /// How long silence is no loss: until the term instant, and never beyond the kill instant, whatever was
+    /// told of the two.
+    pub(super) fn silent_until(&self) -> BootTime {
+        self.term_at.min(self.kill_at)
+    }
+
     /// The kill instant once an end has begun, else the term instant.
     pub(super) fn next_instant(&self) -> BootTime {
         match &self.ending {
             Some(ending) if ending.lost => ending.kill_at.min(self.kill_at),
             // Silence during a planned end is a loss like any other.
-            Some(ending) => ending.kill_at.min(self.kill_at).min(self.term_at),
-            None => self.term_at,
+            Some(ending) => ending.kill_at.min(self.silent_until()),
+            None => self.silent_until(),
         }
     }
 

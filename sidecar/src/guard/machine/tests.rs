@@ -187,6 +187,14 @@ fn an_extension_moves_each_instant_forward_and_never_back() {
 }
 
 #[test]
+fn a_term_instant_told_beyond_the_kill_instant_postpones_no_kill() {
+    let mut machine = running();
+    machine.message(at(0), extend(1, KILL_MS * 9, 0));
+    assert_eq!(run_until(&mut machine, KILL_MS - 1), []);
+    assert_eq!(exit_of(&wake(&mut machine, KILL_MS)).unwrap().code, exit::LOST);
+}
+
+#[test]
 fn an_end_is_sigterm_once_and_a_kill_at_the_earliest_instant_told() {
     let mut machine = running();
     let planned = EndReason::Planned(PlannedEnd::StepDown);
@@ -290,6 +298,8 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
     /// Whatever is said in whatever order: one start at most, no start without a term instant ahead, nothing
     /// after an exit, and no life beyond the latest kill instant that was told for the own holding.
     #[test]
