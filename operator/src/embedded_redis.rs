@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{ObjectMeta, PostParams};
+use kube::api::ObjectMeta;
 use kube::{Api, Client};
 
 /// Why there is no password.
@@ -37,7 +37,7 @@ pub async fn ensure_password(client: Client, namespace: &str, name: &str) -> Res
         string_data: Some(BTreeMap::from([("password".to_owned(), random_password()?)])),
         ..Secret::default()
     };
-    match secrets.create(&PostParams::default(), &secret).await {
+    match secrets.create(&crate::post_params(), &secret).await {
         Ok(_) => Ok(()),
         // The other replica was first, and its password is everybody's.
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fencedlease_wire::{ResourceName, ResourceNameError};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{ObjectMeta, PostParams};
+use kube::api::ObjectMeta;
 use kube::{Api, Client};
 
 /// The ConfigMap in the operator's namespace. It stays after an uninstall: a new id would begin every fence
@@ -47,7 +47,7 @@ async fn kept(client: Client, namespace: &str) -> Result<String, InstallationErr
     let metadata = ObjectMeta { name: Some(CONFIG_MAP.to_owned()), ..ObjectMeta::default() };
     let data = BTreeMap::from([(KEY.to_owned(), random_id()?)]);
     let map = ConfigMap { metadata, data: Some(data), ..ConfigMap::default() };
-    match maps.create(&PostParams::default(), &map).await {
+    match maps.create(&crate::post_params(), &map).await {
         Ok(map) => read(&map),
         // The other replica was first, and its id is everybody's.
         Err(kube::Error::Api(status)) if status.code == 409 => read(&maps.get(CONFIG_MAP).await?),

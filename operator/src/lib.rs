@@ -24,3 +24,14 @@ pub mod webhook;
 
 #[cfg(test)]
 mod fake_api;
+
+/// Who wrote a field, as the API server remembers it.
+pub const FIELD_MANAGER: &str = "fencedlease-operator";
+
+/// For writes in our own name.
+fn post_params() -> kube::api::PostParams {
+    kube::api::PostParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..kube::api::PostParams::default()
+    }
+}

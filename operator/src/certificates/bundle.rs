@@ -106,7 +106,14 @@ where
     };
     let version = configuration.meta().resource_version.clone();
     let Some(patch) = bundle_patch(&configuration, version.as_deref(), bundle) else { return };
-    match api.patch(name, &PatchParams::default(), &Patch::Strategic(patch)).await {
+    match api
+        .patch(
+            name,
+            &PatchParams { field_manager: Some(crate::FIELD_MANAGER.to_owned()), ..PatchParams::default() },
+            &Patch::Strategic(patch),
+        )
+        .await
+    {
         Ok(_) => tracing::info!(name, "the webhook configuration trusts our certificates"),
         // Another replica or a Helm upgrade was first; the watch tells what it left.
         Err(kube::Error::Api(status)) if status.code == 409 => {}

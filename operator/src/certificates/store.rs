@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{ObjectMeta, PostParams};
+use kube::api::ObjectMeta;
 use kube::{Api, Client};
 
 use super::Material;
@@ -91,7 +91,7 @@ impl CertificateStore {
             (MATERIAL_KEY.to_owned(), ByteString(serde_json::to_vec(material)?)),
             (BUNDLE_KEY.to_owned(), ByteString(material.bundle_pem().into_bytes())),
         ]);
-        let params = PostParams::default();
+        let params = crate::post_params();
         let written = if let Some(secret) = secret {
             self.secrets.replace(&self.name, &params, &Secret { data: Some(data), ..secret }).await
         } else {

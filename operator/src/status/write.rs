@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fencedlease_crds::{ConditionType, FencedLease, FencedLeaseStatus};
 use fencedlease_wire::endpoint::{RedisStanding, Report};
 use k8s_openapi::jiff::Timestamp;
-use kube::api::PostParams;
 use kube::{Api, Client, ResourceExt as _};
 
 use super::conditions::standing;
@@ -127,7 +126,7 @@ impl Statuses {
             }
             news.extend(turned(&old, &status));
             let written = FencedLease { status: Some(status), ..FencedLease::clone(&lease) };
-            match api.replace_status(&name, &PostParams::default(), &written).await {
+            match api.replace_status(&name, &crate::post_params(), &written).await {
                 Ok(_) => {
                     self.tell(&news, &lease, pod);
                     return Ok(());
