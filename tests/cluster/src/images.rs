@@ -60,6 +60,14 @@ pub fn build(
     images.iter().map(|image| archive(image, &folder, &programs, progress)).collect()
 }
 
+/// The archive of an image as it was built last, whether or not it would be built the same today.
+pub fn built_before(cache: &Path, image: &Image) -> Option<ImageArchive> {
+    let file = |ending: &str| cache.join("images").join(format!("{}.{ending}", image.file()));
+    let path = file("tar");
+    let record = known(&file("json"), &path)?;
+    Some(ImageArchive { name: image.name.to_owned(), path, digest: record.digest, bytes: record.bytes })
+}
+
 fn archive(image: &Image, folder: &Path, programs: &Path, progress: &Progress) -> Result<ImageArchive> {
     let path = folder.join(format!("{}.tar", image.file()));
     let record_path = folder.join(format!("{}.json", image.file()));

@@ -7,8 +7,7 @@ mod server;
 
 pub use client::Client;
 pub use protocol::{ComponentState, ComponentStatus, Request, Start};
-pub use server::serve;
-
+use std::env;
 use std::fs;
 use std::path::Path;
 
@@ -31,9 +30,32 @@ const KERNEL_SETTINGS: [(&str, &str); 6] = [
     ("kernel/keys/root_maxbytes", "25000000"),
 ];
 
+/// The first word for a program that is started as a machine's first process; the machine's name follows.
+pub const ROLE: &str = "first-process-of";
+
+/// Becomes the first process of a machine, if that is what this program was started as, and then returns only
+/// with the reason of a failure. Every program that calls [`up`](crate::cluster::up) calls this first: `up`
+/// starts it again in this role.
+pub fn take_over_if_asked() -> Option<Error> {
+    env::var_os(MARKER)?;
+    let mut words = env::args().skip(1);
+    if words.next()? != ROLE {
+        return None;
+    }
+    let machine = words.next().and_then(|name| Machine::from_name(&name))?;
+    Paths::from_env()
+        .and_then(|paths| prepare(&paths, machine).and_then(|()| server::serve(&paths, machine)))
+        .err()
+}
+
+/// Whether this program was started as a first process; then it must not bring up a cluster itself.
+pub fn was_asked() -> bool {
+    env::args().nth(1).is_some_and(|word| word == ROLE)
+}
+
 /// Gives the machine its own `/run`, `/var/lib`, `/var/log`, kernel settings and host name.
 /// Only to be called in fresh namespaces; fails where something cannot be mounted.
-pub fn prepare(paths: &Paths, machine: Machine) -> Result<()> {
+fn prepare(paths: &Paths, machine: Machine) -> Result<()> {
     let folder = paths.machine(machine);
     run(&mut command(&["hostname", &machine.name()]))?;
     run(&mut command(&["mount", "--make-rshared", "/"]))?;

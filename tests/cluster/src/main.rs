@@ -58,16 +58,12 @@ enum Action {
         #[arg(last = true, required = true)]
         command: Vec<String>,
     },
-    /// The first process of a simulated machine.
-    #[command(hide = true)]
-    Init {
-        #[arg(value_parser = machine)]
-        machine: Machine,
-    },
 }
 
 fn main() -> ExitCode {
-    match act(Arguments::parse().action) {
+    let result =
+        init::take_over_if_asked().map_or_else(|| act(Arguments::parse().action), |error| Err(error.into()));
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cluster: {error:#}");
@@ -80,10 +76,6 @@ fn act(action: Action) -> Result<()> {
     let paths = Paths::from_env()?;
     let progress = Progress::start();
     match (action, Target::from_env()?) {
-        (Action::Init { machine }, _) => {
-            init::prepare(&paths, machine)?;
-            init::serve(&paths, machine)?;
-        }
         (Action::Build, _) => {
             let _lock = Lock::take(&paths, "build", &progress)?;
             tools::build_missing(&paths, &progress)?;

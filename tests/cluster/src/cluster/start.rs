@@ -12,7 +12,7 @@ use crate::cgroups;
 use crate::command::tail;
 use crate::components::{self, Phase};
 use crate::error::{Error, Result};
-use crate::init::{Client, ComponentState, MARKER};
+use crate::init::{Client, ComponentState, MARKER, ROLE};
 use crate::machine::Machine;
 use crate::network;
 use crate::paths::Paths;
@@ -88,7 +88,7 @@ fn first_process(paths: &Paths, machine: Machine) -> Result<i32> {
             "--mount-proc",
         ])
         .arg(exe)
-        .args(["init", &machine.name()])
+        .args([ROLE, &machine.name()])
         .env(MARKER, paths.machine(machine))
         .env("FENCEDLEASE_CACHE", paths.cache())
         .env("PATH", format!("{}:{own}:/usr/sbin:/sbin", paths.bin().display()))

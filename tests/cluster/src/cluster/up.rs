@@ -14,7 +14,8 @@ use crate::cgroups;
 use crate::components::Phase;
 use crate::config::PAUSE_IMAGE;
 use crate::error::{Error, Result};
-use crate::images;
+use crate::images::{self, IMAGES, Image};
+use crate::init;
 use crate::kubectl::Kubectl;
 use crate::machine::{MAX_NODES, Machine};
 use crate::network;
@@ -37,6 +38,12 @@ pub fn up(paths: &Paths, nodes: u8, progress: &Progress) -> Result<()> {
         return Err(Error::missing(
             format!("--nodes is {nodes}; a cluster has 1 to {MAX_NODES} nodes"),
             "Give a number in that range",
+        ));
+    }
+    if init::was_asked() {
+        return Err(Error::missing(
+            "this program was started as the first process of a machine and did not become it",
+            "Call fencedlease_cluster::init::take_over_if_asked before anything else",
         ));
     }
     check_host(paths)?;
@@ -79,7 +86,14 @@ fn import_pause(paths: &Paths, state: &State, progress: &Progress) -> Result<()>
     if lacking.is_empty() {
         return Ok(());
     }
-    let archives = images::build(paths.cache(), progress, |image| image.name == PAUSE_IMAGE)?;
+    let is_pause = |image: &Image| image.name == PAUSE_IMAGE;
+    // It hardly ever changes, and a build may have to wait minutes for another's.
+    let before =
+        IMAGES.iter().find(|image| is_pause(image)).and_then(|it| images::built_before(paths.cache(), it));
+    let archives = match before {
+        Some(archive) => vec![archive],
+        None => images::build(paths.cache(), progress, is_pause)?,
+    };
     lacking.iter().try_for_each(|node| node.import(&archives, progress))
 }
 

@@ -14,18 +14,23 @@ const SMALL: Image = Image {
 
 #[test]
 fn an_archive_is_written_once_and_again_when_it_is_gone_or_cut_short() {
-    let folder = tempdir().unwrap();
+    let cache = tempdir().unwrap();
+    let folder = cache.path().join("images");
+    fs::create_dir(&folder).unwrap();
     let progress = Progress::start();
-    let build = || archive(&SMALL, folder.path(), Path::new("/nowhere"), &progress).unwrap();
+    let build = || archive(&SMALL, &folder, Path::new("/nowhere"), &progress).unwrap();
     let written = |built: &ImageArchive| fs::metadata(&built.path).unwrap().modified().unwrap();
 
     let first = build();
     let time = written(&first);
-    assert_eq!(first.path, folder.path().join("small.tar"));
+    assert_eq!(first.path, folder.join("small.tar"));
     assert_eq!(first.bytes, fs::metadata(&first.path).unwrap().len());
     assert_eq!((build(), written(&first)), (first.clone(), time));
 
+    let before = |name: &Image| built_before(cache.path(), name);
+    assert_eq!(before(&SMALL), Some(first.clone()));
     fs::write(&first.path, "cut short").unwrap();
+    assert_eq!(before(&SMALL), None);
     assert_eq!(build(), first);
     fs::remove_file(&first.path).unwrap();
     assert_eq!(build(), first);

@@ -22,7 +22,7 @@ const REAP_EVERY: Duration = Duration::from_millis(100);
 type Table = Arc<Mutex<Vec<ComponentStatus>>>;
 
 /// Serves requests until the process is killed. Returns only with an error: the socket cannot be bound.
-pub fn serve(paths: &Paths, machine: Machine) -> Result<()> {
+pub(super) fn serve(paths: &Paths, machine: Machine) -> Result<()> {
     let table = Table::default();
     let socket = paths.socket(machine);
     let listener = UnixListener::bind(&socket).map_err(Error::file("listen on", &socket))?;
