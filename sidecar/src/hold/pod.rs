@@ -73,6 +73,8 @@ struct Attempt {
     token: OwnerToken,
     holding: HoldingId,
     sent_at: BootTime,
+    /// The lease may have become free since then.
+    hinted: bool,
 }
 
 /// The end of the last holding, until the pod waits again.
@@ -176,6 +178,9 @@ impl Pod {
             Event::ReleaseHeard { published } => {
                 if published {
                     self.release_heard = Some(now);
+                }
+                if let Some(attempt) = &mut self.attempt {
+                    attempt.hinted = true;
                 }
                 self.standby.released(now, random.jitter);
             }

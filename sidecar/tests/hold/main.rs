@@ -9,8 +9,8 @@
 
 mod clients;
 mod ends;
-mod handover;
 mod holding;
 mod losses;
 mod refusals;
+mod reports;
 mod support;

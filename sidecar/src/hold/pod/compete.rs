@@ -43,6 +43,7 @@ impl Pod {
             token: token.clone(),
             holding: HoldingId::from_random(random.holding),
             sent_at: now,
+            hinted: false,
         });
         out.redis.push(RedisRequest::Acquire {
             call: self.calls,
@@ -78,7 +79,12 @@ impl Pod {
             AcquireAnswer::Held { remaining, highest_fence, holder } => {
                 self.highest_fence = self.highest_fence.max(highest_fence);
                 self.standby.held(remaining, now, random.jitter);
-                self.release_heard = None;
+                if attempt.hinted {
+                    // The answer may be older than the release: it must not put the pod to sleep.
+                    self.standby.released(now, random.jitter);
+                } else {
+                    self.release_heard = None;
+                }
                 self.trouble = None;
                 let message = holder.as_ref().map_or_else(
                     || "the lease is held".to_owned(),

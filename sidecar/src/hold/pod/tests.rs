@@ -340,6 +340,20 @@ fn a_standby_sleeps_until_the_release_and_tells_the_holder() {
 }
 
 #[test]
+fn a_release_that_is_heard_while_an_attempt_is_under_way_is_not_forgotten() {
+    let mut bench = Bench::new(&["a"], |_| {});
+    bench.hello(1, "a");
+    bench.feed(Event::ReleaseHeard { published: true });
+    bench.answer(AcquireAnswer::Held {
+        remaining: Some(Duration::from_secs(9)),
+        highest_fence: None,
+        holder: Some("other".into()),
+    });
+    bench.pass(Duration::from_millis(10));
+    assert_eq!(bench.acquire_calls(), 2);
+}
+
+#[test]
 fn after_a_loss_it_is_not_ready_until_its_guard_is_back() {
     let mut bench = Bench::holding(&["a"]);
     bench.pass(Duration::from_secs(5));

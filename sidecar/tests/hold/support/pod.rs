@@ -55,6 +55,7 @@ impl Pod {
         let folder = || tempfile::Builder::new().prefix("fencedlease-hold").tempdir().unwrap();
         let (dir, state) = (folder(), folder());
         fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
+        fs::write(state.path().join("token"), "a token for the endpoint\n").unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         settings["adminPort"] = port.into();
         let admin = ([127, 0, 0, 1], port).into();
@@ -172,6 +173,8 @@ pub(crate) fn command(dir: &Path, state: &Path, settings: &Value, name: &str) ->
         .arg(dir)
         .arg("--state-dir")
         .arg(state)
+        .arg("--token-file")
+        .arg(state.join("token"))
         .env("FENCEDLEASE_SETTINGS", settings.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::null());

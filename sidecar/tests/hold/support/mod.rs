@@ -2,6 +2,7 @@
 
 pub(crate) mod container;
 pub(crate) mod http;
+pub(crate) mod operator;
 pub(crate) mod pod;
 pub(crate) mod world;
 
