@@ -140,24 +140,29 @@ state = "/run/containerd"
 /// CoreDNS's. It knows the cluster's names; all others do not exist, as there is no way out.
 pub fn coredns(kubeconfig: &str) -> String {
     let reverse: Vec<String> = (1..=MAX_NODES).map(|node| format!("{node}.18.198.in-addr.arpa")).collect();
+    let zones = format!("{DOMAIN} 19.198.in-addr.arpa {}", reverse.join(" "));
+    let address = Machine::Control.address();
+    // Two blocks: in one, `template` would come before `kubernetes` and answer for its names too.
     format!(
-        ".:53 {{
-    bind {}
+        "{zones} {{
+    bind {address}
     errors
     health 127.0.0.1:8080
     ready 127.0.0.1:8181
-    kubernetes {DOMAIN} 19.198.in-addr.arpa {} {{
+    kubernetes {zones} {{
         kubeconfig {kubeconfig} fencedlease-test
         ttl 5
     }}
+    cache 5
+}}
+. {{
+    bind {address}
+    errors
     template ANY ANY . {{
         rcode NXDOMAIN
     }}
-    cache 5
 }}
-",
-        Machine::Control.address(),
-        reverse.join(" ")
+"
     )
 }
 
