@@ -34,13 +34,20 @@ fn log(fact: &Fact, at_boottime_ms: u64, resource: &str) {
             tracing::info!(resource, at_boottime_ms, container, reason, "a guard's connection ended");
         }
         Fact::GuardRefused { container, message } => {
-            tracing::warn!(resource, at_boottime_ms, container, message, "a guard was turned away");
+            tracing::warn!(resource, at_boottime_ms, container, detail = message, "a guard was turned away");
         }
         Fact::NotAcquired { result: "held", message } => {
-            tracing::debug!(resource, at_boottime_ms, state = "WAITING", message, "not acquired");
+            tracing::debug!(resource, at_boottime_ms, state = "WAITING", detail = message, "not acquired");
         }
         Fact::NotAcquired { result, message } => {
-            tracing::warn!(resource, at_boottime_ms, state = "WAITING", result, message, "not acquired");
+            tracing::warn!(
+                resource,
+                at_boottime_ms,
+                state = "WAITING",
+                result,
+                detail = message,
+                "not acquired"
+            );
         }
         Fact::Acquired { fence, holding, waited, previous_holder, handover } => tracing::info!(
             resource, at_boottime_ms, state = "ACTIVE", fence = fence.get(), %holding, waited_ms = ms(*waited),
@@ -52,7 +59,7 @@ fn log(fact: &Fact, at_boottime_ms: u64, resource: &str) {
                 at_boottime_ms,
                 state = "WAITING",
                 fence = fence.get(),
-                message,
+                detail = message,
                 "given back unused"
             );
         }
@@ -85,10 +92,10 @@ fn log(fact: &Fact, at_boottime_ms: u64, resource: &str) {
             );
         }
         Fact::Ending { fence, reason, message } => {
-            tracing::info!(resource, at_boottime_ms, state = "ACTIVE", fence = fence.get(), %reason, message, "the holding ends");
+            tracing::info!(resource, at_boottime_ms, state = "ACTIVE", fence = fence.get(), %reason, detail = message, "the holding ends");
         }
         Fact::LossNoticed { fence, reason, message, kill_in } => tracing::error!(
-            resource, at_boottime_ms, state = "LOST", fence = fence.get(), %reason, message, kill_in_ms = ms(*kill_in),
+            resource, at_boottime_ms, state = "LOST", fence = fence.get(), %reason, detail = message, kill_in_ms = ms(*kill_in),
             "the lease is lost; the workload is being killed"
         ),
         Fact::Lost { fence, reason, dead_after: Some(after), before_deadline_ms, .. } => tracing::warn!(

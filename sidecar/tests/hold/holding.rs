@@ -1,5 +1,8 @@
 //! A pod gets the lease, and everybody in it knows.
 
+use fencedlease_faults::RedisServer;
+
+use crate::support::eventually;
 use crate::support::pod::Pod;
 use crate::support::world::World;
 
@@ -26,4 +29,26 @@ fn a_pod_acquires_and_its_fence_is_in_environment_file_and_socket() {
     assert_eq!((check.status, check.json()["allowed"].as_bool()), (200, Some(true)));
     assert_eq!(pod.ask("POST", "/v1/commit-check", r#"{"fence":2}"#).unwrap().status, 409);
     assert!(container.is_running());
+}
+
+#[test]
+fn the_password_comes_from_the_mounted_secret() {
+    let redis = RedisServer::with_args(&["--requirepass", "from a Secret"]).unwrap();
+    let pod =
+        Pod::start("one", redis.address(), |settings| settings["redis"]["credentials"] = "mounted".into());
+    let _container = pod.run("app", WORK);
+    assert_eq!(pod.until("ACTIVE")["fence"], 1);
+}
+
+#[test]
+fn a_wrong_password_is_told_where_people_look() {
+    let redis = RedisServer::with_args(&["--requirepass", "another"]).unwrap();
+    let pod =
+        Pod::start("one", redis.address(), |settings| settings["redis"]["credentials"] = "mounted".into());
+    let _container = pod.run("app", WORK);
+    let told = |text: &str| text.contains("WRONGPASS");
+    eventually("the reason in /v1/lease", || told(pod.lease()["message"].as_str()?).then_some(()));
+    let ready = pod.probe("/ready");
+    assert_eq!((ready.status, told(&ready.body)), (503, true));
+    assert!(pod.metric("fencedlease_acquisitions_total{result=\"failed\"}") >= 1.0);
 }

@@ -6,7 +6,8 @@ use fencedlease_core::{BootTime, Holding, HoldingState};
 use fencedlease_wire::endpoint::{RedisStanding, RedisStandingKind};
 use fencedlease_wire::{EndReason, HoldingId, OwnerToken};
 
-use super::event::{AcquireAnswer, Actions, Fact, Random, RedisRequest};
+use super::event::{AcquireAnswer, Actions, Random, RedisRequest};
+use super::fact::Fact;
 use super::held::{Held, Step};
 use super::{Attempt, Pod};
 

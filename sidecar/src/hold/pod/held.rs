@@ -7,7 +7,8 @@ use fencedlease_wire::guard::ToGuard;
 use fencedlease_wire::lost::LostFlag;
 use fencedlease_wire::{EndReason, HoldingId, OwnerToken, PlannedEnd, ResourceName, exit};
 
-use super::event::{Actions, Fact, FileOrder, GuardAction, Mark, PodConfig, RedisRequest};
+use super::event::{Actions, FileOrder, GuardAction, Mark, PodConfig, RedisRequest};
+use super::fact::Fact;
 use super::guards::Guards;
 use super::{COLD_PATIENCE, EXIT_PATIENCE, FILING_BOUND, LastEnd, Pod, Releasing};
 

@@ -5,9 +5,8 @@ use fencedlease_wire::guard::{FromGuard, ToGuard};
 use fencedlease_wire::lost::LostFlag;
 use fencedlease_wire::{EndReason, HoldingId, LossReason, PlannedEnd, exit};
 
-use super::event::{
-    Actions, ConnectionId, Fact, FileOrder, GuardAction, Hello, Interrupted, LifeId, Mark, Random,
-};
+use super::event::{Actions, ConnectionId, FileOrder, GuardAction, Hello, Interrupted, LifeId, Mark, Random};
+use super::fact::Fact;
 use super::guards::{Arrival, Stage};
 use super::held::signed_ms;
 use super::{LastEnd, Orphans, Pod};

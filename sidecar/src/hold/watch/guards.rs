@@ -90,7 +90,10 @@ impl GuardSockets {
         }
         let silent =
             |connection: &Connection| !connection.has_greeted && now >= connection.opened_at + HELLO_PATIENCE;
-        let closable = |connection: &Connection| connection.closing && !connection.has_output();
+        // One that does not read its dismissal is not waited for.
+        let closable = |connection: &Connection| {
+            connection.closing && (!connection.has_output() || now >= connection.opened_at + HELLO_PATIENCE)
+        };
         self.connections.retain(|connection| !silent(connection) && !closable(connection));
         if ready.listener {
             self.accept(now);

@@ -56,6 +56,8 @@ impl Pod {
         let (dir, state) = (folder(), folder());
         fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
         fs::write(state.path().join("token"), "a token for the endpoint\n").unwrap();
+        fs::create_dir(state.path().join("redis")).unwrap();
+        fs::write(state.path().join("redis/password"), "from a Secret\n").unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         settings["adminPort"] = port.into();
         let admin = ([127, 0, 0, 1], port).into();
@@ -175,6 +177,8 @@ pub(crate) fn command(dir: &Path, state: &Path, settings: &Value, name: &str) ->
         .arg(state)
         .arg("--token-file")
         .arg(state.join("token"))
+        .arg("--redis-secret-dir")
+        .arg(state.join("redis"))
         .env("FENCEDLEASE_SETTINGS", settings.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::null());

@@ -1,0 +1,95 @@
+//! From an acquisition to the grants: confirmed, noted, ACTIVE, granted. What cannot be used is given back.
+
+use fencedlease_core::{BootTime, HoldingState};
+use fencedlease_wire::PlannedEnd;
+
+use super::event::{Actions, FileOrder, GuardAction, Mark};
+use super::fact::Fact;
+use super::held::Step;
+use super::{COLD_PATIENCE, FILING_BOUND, Pod};
+
+// === impl Pod ===
+
+impl Pod {
+    /// Brings a new holding forward: confirmed, filed, open. One that cannot be used is given back.
+    pub(super) fn open_or_abandon(&mut self, now: BootTime, out: &mut Actions) {
+        let Some(held) = &mut self.held else { return };
+        if held.is_open() {
+            if held.cold && *held.holding.state() == HoldingState::Active {
+                let missing = !self.guards.ever_granted() && now >= held.opened_at + COLD_PATIENCE;
+                if missing {
+                    held.holding.on_end(PlannedEnd::WorkloadEnded, now);
+                } else {
+                    self.grant(now, out);
+                }
+            }
+            return;
+        }
+        if held.holding.is_over() {
+            return;
+        }
+        let unused = if !held.cold && !self.guards.all_fresh() {
+            Some("a guard went away before its container could start".to_owned())
+        } else if matches!(held.step, Step::Filing { since } if now >= since + FILING_BOUND) {
+            Some("note and fence could not be written in time; look at the sidecar's volumes".to_owned())
+        } else {
+            None
+        };
+        if let Some(message) = unused {
+            held.holding.on_end(PlannedEnd::WorkloadEnded, now);
+            held.unused.get_or_insert(message);
+            return;
+        }
+        match (held.holding.state(), held.step) {
+            (HoldingState::Active, Step::Acquired) => {
+                held.step = Step::Filing { since: now };
+                out.marks.push(Mark::Confirmed(held.holding.confirmed_at()));
+                out.files.push(FileOrder::Hold {
+                    holding: held.holding.id().clone(),
+                    fence: held.holding.fence(),
+                    grants: self.guards.secrets(),
+                });
+            }
+            (HoldingState::Active, Step::Filed) => self.open(now, out),
+            _ => {}
+        }
+    }
+
+    fn open(&mut self, now: BootTime, out: &mut Actions) {
+        let Some(held) = &mut self.held else { return };
+        held.step = Step::Open;
+        held.opened_at = now;
+        self.was_active = true;
+        self.last = None;
+        self.trouble = None;
+        self.guards.forget_grants();
+        out.facts.push(Fact::Acquired {
+            fence: held.holding.fence(),
+            holding: held.holding.id().clone(),
+            waited: held.waited,
+            previous_holder: held.previous_holder.take(),
+            handover: held.handover,
+        });
+        self.grant(now, out);
+    }
+
+    /// Grants to every guard that waits. One that comes later (cold) is added to the note.
+    fn grant(&mut self, now: BootTime, out: &mut Actions) {
+        let Some(held) = &mut self.held else { return };
+        let granted = self.guards.grant_fresh(now);
+        if granted.is_empty() {
+            return;
+        }
+        if held.cold {
+            out.files.push(FileOrder::Grants {
+                holding: held.holding.id().clone(),
+                fence: held.holding.fence(),
+                grants: self.guards.secrets(),
+            });
+        }
+        let grant = held.grant(&self.config.resource);
+        for connection in granted {
+            out.guards.push(GuardAction::Tell { connection, message: grant.clone() });
+        }
+    }
+}
