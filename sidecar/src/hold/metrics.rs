@@ -196,3 +196,6 @@ fn full(name: &str) -> String {
 fn opts(name: &str, help: &str) -> Opts {
     Opts::new(full(name), help)
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use fencedlease_core::BootTime;
 use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 
 use super::connection::{Connection, Cut, Word};
@@ -15,6 +16,8 @@ use crate::hold::pod::{ConnectionId, Event, GuardAction, LifeId};
 const MAX_CONNECTIONS: usize = 64;
 /// Who has said nothing by then is no guard.
 const HELLO_PATIENCE: Duration = Duration::from_secs(5);
+/// After a failure to accept.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Connections taken in at one go.
 const ACCEPTS: usize = 16;
 
@@ -26,6 +29,8 @@ pub(super) struct GuardSockets {
     lives: Vec<(LifeId, OwnedFd)>,
     gone: VecDeque<(ConnectionId, Cut)>,
     accepted: u64,
+    /// Accepting failed: not tried again before this.
+    accept_again_at: Option<BootTime>,
 }
 
 /// What is readable or writable.
@@ -41,12 +46,20 @@ pub(super) struct Ready {
 
 impl GuardSockets {
     pub(super) fn new(listener: OwnedFd) -> Self {
-        Self { listener, connections: Vec::new(), lives: Vec::new(), gone: VecDeque::new(), accepted: 0 }
+        Self {
+            listener,
+            connections: Vec::new(),
+            lives: Vec::new(),
+            gone: VecDeque::new(),
+            accepted: 0,
+            accept_again_at: None,
+        }
     }
 
     /// Adds what is to be polled; [`Self::ready`] takes the outcome in the same order.
     pub(super) fn poll_fds<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
-        fds.push(PollFd::new(&self.listener, PollFlags::IN));
+        let accepts = if self.accept_again_at.is_some() { PollFlags::empty() } else { PollFlags::IN };
+        fds.push(PollFd::new(&self.listener, accepts));
         for connection in &self.connections {
             let output = if connection.has_output() { PollFlags::OUT } else { PollFlags::empty() };
             fds.push(PollFd::from_borrowed_fd(connection.as_fd(), PollFlags::IN | output));
@@ -95,6 +108,7 @@ impl GuardSockets {
             connection.closing && (!connection.has_output() || now >= connection.opened_at + HELLO_PATIENCE)
         };
         self.connections.retain(|connection| !silent(connection) && !closable(connection));
+        self.accept_again_at = self.accept_again_at.filter(|at| now < *at);
         if ready.listener {
             self.accept(now);
         }
@@ -146,14 +160,21 @@ impl GuardSockets {
     /// When a silent connection is closed next.
     pub(super) fn next_instant(&self) -> Option<BootTime> {
         let silent = self.connections.iter().filter(|connection| !connection.has_greeted);
-        silent.map(|connection| connection.opened_at + HELLO_PATIENCE).min()
+        silent.map(|connection| connection.opened_at + HELLO_PATIENCE).chain(self.accept_again_at).min()
     }
 
     fn accept(&mut self, now: BootTime) {
         for _ in 0..ACCEPTS {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            // Nobody waits any more, or descriptors have run out: the next round tries again.
-            let Ok(socket) = accept_with(&self.listener, flags) else { return };
+            let socket = match accept_with(&self.listener, flags) {
+                Ok(socket) => socket,
+                Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return,
+                Err(_) => {
+                    // Descriptors have run out: whoever waits stays readable, and must not keep us awake.
+                    self.accept_again_at = Some(now + ACCEPT_PAUSE);
+                    return;
+                }
+            };
             if self.connections.len() >= MAX_CONNECTIONS {
                 let Some(oldest) = self.connections.iter().position(|connection| !connection.has_greeted)
                 else {

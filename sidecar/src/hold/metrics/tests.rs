@@ -1,0 +1,43 @@
+use super::*;
+
+#[test]
+fn every_series_is_there_before_it_counts() {
+    let text = Metrics::new().unwrap().text().unwrap();
+    let names: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE fencedlease_"))
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    let expected = [
+        "acquisitions_total",
+        "commit_checks_total",
+        "commit_remaining_seconds",
+        "fence_current",
+        "handover_gap_seconds",
+        "hold_seconds",
+        "kills_overdue",
+        "lease_active",
+        "loss_notify_seconds",
+        "loss_to_dead_seconds",
+        "loss_to_kill_seconds",
+        "losses_total",
+        "renewal_duration_seconds",
+        "renewal_lateness_seconds",
+        "renewal_remaining_seconds",
+        "renewals_total",
+        "standby_wait_seconds",
+    ];
+    assert_eq!(names, expected);
+    for reason in LossReason::ALL {
+        assert!(text.contains(&format!("fencedlease_losses_total{{reason=\"{reason}\"}} 0")), "{reason}");
+    }
+}
+
+#[test]
+fn a_loss_counts_under_its_reason_alone() {
+    let metrics = Metrics::new().unwrap();
+    metrics.lost(LossReason::KeyGone);
+    let text = metrics.text().unwrap();
+    assert!(text.contains("fencedlease_losses_total{reason=\"KeyGone\"} 1"));
+    assert!(text.contains("fencedlease_losses_total{reason=\"OtherOwner\"} 0"));
+}
