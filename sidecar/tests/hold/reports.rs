@@ -6,6 +6,7 @@ use fencedlease_faults::RedisServer;
 use rustix::process::Signal;
 use serde_json::json;
 
+use crate::support::eventually;
 use crate::support::operator::Operator;
 use crate::support::pod::{Pod, pass};
 
@@ -60,4 +61,36 @@ fn an_operator_that_is_away_costs_nothing_but_reports() {
     assert!(pod.metric("fencedlease_renewals_total{result=\"confirmed\"}") > 3.0);
     pod.signal(Signal::TERM);
     assert_eq!(pod.exit_code(), Some(0));
+}
+
+#[test]
+fn a_password_that_redis_refuses_is_asked_for_again() {
+    let redis = RedisServer::with_args(&["--requirepass", PASSWORD]).unwrap();
+    let operator = Operator::start("outdated");
+    let pod = Pod::start("one", redis.address(), |settings| {
+        settings["redis"]["credentials"] = "endpoint".into();
+        settings["endpoint"] = json!({"url": operator.url, "caPem": operator.ca_pem});
+    });
+    let _container = pod.run("app", WORK);
+    eventually("a refusal", || pod.lease()["message"].as_str()?.contains("WRONGPASS").then_some(()));
+    operator.set_password(PASSWORD);
+    assert_eq!(pod.until("ACTIVE")["fence"], 1);
+}
+
+#[test]
+fn a_sidecar_that_restarts_while_the_operator_is_away_knows_the_password() {
+    let redis = RedisServer::with_args(&["--requirepass", PASSWORD]).unwrap();
+    let operator = Operator::start(PASSWORD);
+    let mut pod = Pod::start("one", redis.address(), |settings| {
+        settings["redis"]["credentials"] = "endpoint".into();
+        settings["endpoint"] = json!({"url": operator.url, "caPem": operator.ca_pem});
+    });
+    let mut container = pod.run("app", WORK);
+    pod.until("ACTIVE");
+    pod.kill_sidecar();
+    pod.settings["endpoint"]["url"] = "https://localhost:1".into();
+    pod.start_sidecar();
+    assert_eq!(container.exit_code(), 195);
+    let _again = pod.run("app", WORK);
+    assert_eq!(pod.until("ACTIVE")["fence"], 2);
 }

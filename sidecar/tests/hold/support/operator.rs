@@ -17,6 +17,7 @@ pub(crate) struct Operator {
     pub(crate) url: String,
     pub(crate) ca_pem: String,
     seen: Arc<Mutex<Vec<Request>>>,
+    password: Arc<Mutex<String>>,
 }
 
 /// What was asked.
@@ -29,7 +30,8 @@ pub(crate) struct Request {
 
 impl Operator {
     /// One that gives this Redis password.
-    pub(crate) fn start(password: &'static str) -> Self {
+    pub(crate) fn start(password: &str) -> Self {
+        let password = Arc::new(Mutex::new(password.to_owned()));
         let ca_key = KeyPair::generate().unwrap();
         let mut ca = CertificateParams::new(Vec::new()).unwrap();
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -51,20 +53,26 @@ impl Operator {
         let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
         let seen: Arc<Mutex<Vec<Request>>> = Arc::default();
         let (ca_pem, remembered) = (ca_certificate.pem(), Arc::clone(&seen));
-        let answer_ca = ca_pem.clone();
+        let (answer_ca, given) = (ca_pem.clone(), Arc::clone(&password));
         std::thread::spawn(move || {
             let config = Arc::new(config);
             for stream in listener.incoming().flatten() {
                 let (config, seen, ca_pem) =
                     (Arc::clone(&config), Arc::clone(&remembered), answer_ca.clone());
+                let password = given.lock().unwrap().clone();
                 std::thread::spawn(move || {
-                    if let Some(request) = serve(stream, config, password, &ca_pem) {
+                    if let Some(request) = serve(stream, config, &password, &ca_pem) {
                         seen.lock().unwrap().push(request);
                     }
                 });
             }
         });
-        Self { url, ca_pem, seen }
+        Self { url, ca_pem, seen, password }
+    }
+
+    /// From now on it gives another password.
+    pub(crate) fn set_password(&self, password: &str) {
+        password.clone_into(&mut self.password.lock().unwrap());
     }
 
     pub(crate) fn requests(&self) -> Vec<Request> {

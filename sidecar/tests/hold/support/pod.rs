@@ -20,7 +20,7 @@ pub(crate) struct Pod {
     name: String,
     dir: TempDir,
     state: TempDir,
-    settings: Value,
+    pub(crate) settings: Value,
     admin: SocketAddr,
     sidecar: Option<Child>,
 }
