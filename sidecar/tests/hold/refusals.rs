@@ -1,5 +1,8 @@
 //! What *hold* refuses, with which exit code, and what it tells people.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+
 use serde_json::{Value, json};
 
 use crate::support::pod::{command, settings};
@@ -8,8 +11,11 @@ fn refused(change: impl FnOnce(&mut Value)) -> (Option<i32>, String) {
     let mut settings = settings(([127, 0, 0, 1], 1).into());
     change(&mut settings);
     let (dir, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for volume in [dir.path(), state.path()] {
+        fs::set_permissions(volume, Permissions::from_mode(0o777)).unwrap();
+    }
     let output = command(dir.path(), state.path(), &settings, "one").output().unwrap();
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is put into the shared volume");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is put into the shared volume");
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 

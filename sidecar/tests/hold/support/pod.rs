@@ -3,7 +3,7 @@
 use std::fs::{self, File, Permissions};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -54,7 +54,9 @@ impl Pod {
         change(&mut settings);
         let folder = || tempfile::Builder::new().prefix("fencedlease-hold").tempdir().unwrap();
         let (dir, state) = (folder(), folder());
-        fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
+        for volume in [dir.path(), state.path()] {
+            fs::set_permissions(volume, Permissions::from_mode(0o777)).unwrap();
+        }
         fs::write(state.path().join("token"), "a token for the endpoint\n").unwrap();
         fs::create_dir(state.path().join("redis")).unwrap();
         fs::write(state.path().join("redis/password"), "from a Secret\n").unwrap();
@@ -156,10 +158,18 @@ impl Pod {
     }
 }
 
-/// The sidecar's command.
+/// The sidecar's command, as a pod runs it: another user, and no right to anything.
 pub(crate) fn command(dir: &Path, state: &Path, settings: &Value, name: &str) -> Command {
-    let mut command = Command::new(PathBuf::from(env!("CARGO_BIN_EXE_fencedlease")));
+    // Where that user can read it.
+    let program = state.join("fencedlease");
+    if !program.exists() {
+        fs::copy(env!("CARGO_BIN_EXE_fencedlease"), &program).unwrap();
+    }
+    let mut command = Command::new("setpriv");
     command
+        .args(["--reuid", "65532", "--regid", "65532", "--clear-groups", "--no-new-privs"])
+        .args(["--inh-caps=-all", "--bounding-set=-all"])
+        .arg(program)
         .args([
             "hold",
             "--pod-name",
