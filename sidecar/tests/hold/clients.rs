@@ -1,12 +1,17 @@
 //! Clients that are many, slow or broken delay no renewal and no kill; and what a sidecar costs at rest.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, IoSlice, Read as _, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use fencedlease_faults::{Clients, Fault};
-use rustix::process::Pid;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::support::container::Container;
 use crate::support::eventually;
@@ -103,6 +108,38 @@ fn a_flood_on_the_guards_socket_delays_nothing() {
     container.signal(rustix::process::Signal::TERM);
     pass(Duration::from_millis(100));
     assert!(pod.has("fence"), "its guard is still heard: the end has begun, and the lease is renewed");
+}
+
+/// Says hello as container app with this descriptor as proof; gives the first line of the answer, if there is one.
+fn hello_with(socket: &Path, proof: BorrowedFd<'_>) -> Option<String> {
+    let client = UnixStream::connect(socket).unwrap();
+    let fds = [proof];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    assert!(control.push(SendAncillaryMessage::ScmRights(&fds)));
+    let line = b"{\"type\":\"hello\",\"container\":\"app\"}\n";
+    sendmsg(&client, &[IoSlice::new(line)], &mut control, SendFlags::NOSIGNAL).unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let mut answer = String::new();
+    BufReader::new(client).read_line(&mut answer).ok().filter(|length| *length > 0).map(|_| answer)
+}
+
+#[test]
+fn only_the_pidfd_of_the_process_that_speaks_is_a_proof() {
+    let world = World::new();
+    let pod = Pod::start("one", world.redis.address(), |_| {});
+    let socket = pod.path().join("guard.sock");
+    let mut other = Command::new("sleep").arg("1000").spawn().unwrap();
+    let others = pidfd_open(Pid::from_child(&other), PidfdFlags::empty()).unwrap();
+    let file = fs::File::open("/dev/null").unwrap();
+    assert_eq!(hello_with(&socket, others.as_fd()), None, "another process's");
+    assert_eq!(hello_with(&socket, file.as_fd()), None, "no pidfd at all");
+    assert!(!world.has_lease(), "nobody was taken for a guard");
+    let own = pidfd_open(rustix::process::getpid(), PidfdFlags::empty()).unwrap();
+    let answer = hello_with(&socket, own.as_fd()).unwrap();
+    assert!(answer.contains("\"type\":\"welcome\""), "{answer}");
+    other.kill().unwrap();
+    other.wait().unwrap();
 }
 
 /// The proportional set size in KiB.
