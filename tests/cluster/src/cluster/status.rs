@@ -17,6 +17,9 @@ pub enum Health {
     Absent,
     /// It runs, all of it, as it would be started today.
     Healthy(State),
+    /// All of it runs, but it does not answer, or a node is not Ready; the text says which. On a busy host
+    /// that may pass.
+    Busy(State, String),
     /// Something is there that cannot be used; the text says why.
     Broken(String),
 }
@@ -39,10 +42,10 @@ pub fn health(paths: &Paths) -> Result<Health> {
     let kubectl = Kubectl::new(paths);
     let ready = match kubectl.ready_nodes() {
         Ok(ready) => ready,
-        Err(error) => return Ok(Health::Broken(error.to_string())),
+        Err(error) => return Ok(Health::Busy(state, error.to_string())),
     };
     Ok(match state.nodes().find(|node| !ready.contains(&node.name())) {
-        Some(node) => Health::Broken(format!("{} is not Ready", node.name())),
+        Some(node) => Health::Busy(state, format!("{} is not Ready", node.name())),
         None => Health::Healthy(state),
     })
 }
@@ -51,6 +54,7 @@ pub fn health(paths: &Paths) -> Result<Health> {
 pub fn status(paths: &Paths) -> Result<String> {
     let mut lines = vec![match health(paths)? {
         Health::Absent => "No cluster runs.".to_owned(),
+        Health::Busy(_, why) => format!("The cluster runs, but it is not ready: {why}"),
         Health::Broken(why) => format!("The cluster cannot be used: {why}"),
         Health::Healthy(state) => {
             format!(

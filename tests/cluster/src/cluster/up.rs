@@ -27,6 +27,8 @@ use crate::tools;
 
 /// How long the API server may take to be ready.
 const API_WITHIN: Duration = Duration::from_secs(90);
+/// How long a cluster that runs may not be ready before it is started anew.
+const SETTLED_WITHIN: Duration = Duration::from_mins(1);
 /// How long a node may take to be Ready.
 const NODE_WITHIN: Duration = Duration::from_secs(90);
 
@@ -49,14 +51,14 @@ pub fn up(paths: &Paths, nodes: u8, progress: &Progress) -> Result<()> {
     check_host(paths)?;
     build(paths, progress)?;
     let _lock = Lock::take(paths, "run", progress)?;
-    let state = match health(paths)? {
+    let state = match settled(paths, progress)? {
         Health::Healthy(state) => state,
-        Health::Broken(why) => {
+        Health::Absent => start_control(paths, progress)?,
+        Health::Busy(_, why) | Health::Broken(why) => {
             progress.step(&format!("Clearing away what is left of a cluster: {why}"));
             down(paths)?;
             start_control(paths, progress)?
         }
-        Health::Absent => start_control(paths, progress)?,
     };
     let before = state.nodes;
     let state = add_nodes(paths, state, nodes, progress)?;
@@ -67,6 +69,27 @@ pub fn up(paths: &Paths, nodes: u8, progress: &Progress) -> Result<()> {
         progress.step(&format!("The cluster is ready, with {} node(s)", state.nodes));
     }
     Ok(())
+}
+
+/// The health of the cluster, with patience for one that is busy: others may be using it.
+fn settled(paths: &Paths, progress: &Progress) -> Result<Health> {
+    let until = Instant::now() + SETTLED_WITHIN;
+    let mut said = false;
+    loop {
+        match health(paths)? {
+            Health::Busy(_, why) if Instant::now() < until => {
+                if !said {
+                    progress.step(&format!(
+                        "The cluster is not ready; giving it {} s: {why}",
+                        SETTLED_WITHIN.as_secs()
+                    ));
+                }
+                said = true;
+                thread::sleep(Duration::from_secs(1));
+            }
+            other => return Ok(other),
+        }
+    }
 }
 
 /// Builds what a cluster needs; does not wait for another's build when all is there.

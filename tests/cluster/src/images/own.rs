@@ -17,10 +17,14 @@ pub(super) fn build(images: &[&Image], target: &Path, progress: &Progress) -> Re
     if programs.is_empty() {
         return Ok(folder);
     }
-    let names: Vec<&str> = programs.iter().map(|&(_, binary)| binary).collect();
-    let text = format!("Building {} (minutes when nothing is cached; next: images)", names.join(", "));
-    progress.during(&text, || run(&mut cargo(&programs, target, &triple)))?;
-    for name in names {
+    // One package a call: built together, each would get the features that the others ask for, and be built
+    // again for every other choice of images.
+    for package in programs.chunk_by(|one, next| one.0 == next.0) {
+        let names = package.iter().map(|&(_, binary)| binary).collect::<Vec<_>>().join(", ");
+        let text = format!("Building {names} (minutes when nothing is cached; next: images)");
+        progress.during(&text, || run(&mut cargo(package, target, &triple)))?;
+    }
+    for (_, name) in programs {
         let program = folder.join(name);
         if !is_static(&program) {
             return Err(Error::missing(
