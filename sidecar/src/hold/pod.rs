@@ -30,6 +30,8 @@ use guards::Guards;
 use held::{Held, Step};
 pub use view::{Published, State};
 
+/// Every call has its deadline elsewhere; an attempt without any outcome is given up this much later.
+const ATTEMPT_PATIENCE: Duration = Duration::from_secs(1);
 /// A granted guard without a connection may come back for this long.
 const GUARD_ABSENCE: Duration = Duration::from_secs(1);
 /// Note and fence of a new holding must be in their files within this.
@@ -49,6 +51,8 @@ pub struct Pod {
     guards: Guards,
     standby: Standby,
     attempt: Option<Attempt>,
+    /// An attempt that was given up without an answer, which may still come.
+    given_up: Option<Attempt>,
     held: Option<Held>,
     last: Option<LastEnd>,
     orphans: Option<Orphans>,
@@ -111,6 +115,7 @@ impl Pod {
             guards: Guards::new(&config.containers),
             standby: Standby::new(config.timing.ttl(), now),
             attempt: None,
+            given_up: None,
             held: None,
             last: None,
             orphans: None,
@@ -150,9 +155,10 @@ impl Pod {
         let unheard = self.guards.unheard().map(|(_, since)| since + GUARD_ABSENCE);
         let unheard = unheard.filter(|_| self.held.as_ref().is_some_and(|held| !held.holding.is_over()));
         let attempt = self.may_compete().then(|| self.standby.next_try());
+        let silent = self.attempt.as_ref().map(|attempt| self.given_up_at(attempt));
         let orphans = self.guards.awaited_until();
         let exit = self.releasing.filter(|_| self.terminating).map(|releasing| releasing.until);
-        [holding, unheard, attempt, orphans, exit].into_iter().flatten().min()
+        [holding, unheard, attempt, silent, orphans, exit].into_iter().flatten().min()
     }
 
     /// Everything that others may know, as plain data.
@@ -274,6 +280,7 @@ impl Pod {
         self.guards.expire_awaited(now);
         self.settle_holding(now, out);
         self.settle_orphans(now, out);
+        self.give_up_attempt(now, random, out);
         if compete {
             self.compete(now, random, out);
         }

@@ -9,7 +9,7 @@ use fencedlease_wire::{EndReason, HoldingId, OwnerToken};
 use super::event::{AcquireAnswer, Actions, Random, RedisRequest};
 use super::fact::Fact;
 use super::held::{Held, Step};
-use super::{Attempt, Pod};
+use super::{ATTEMPT_PATIENCE, Attempt, Pod};
 
 // === impl Pod ===
 
@@ -54,6 +54,39 @@ impl Pod {
         });
     }
 
+    pub(super) fn given_up_at(&self, attempt: &Attempt) -> BootTime {
+        attempt.sent_at + self.config.timing.renew_timeout() + ATTEMPT_PATIENCE
+    }
+
+    /// An attempt without any outcome must not keep the pod from trying again.
+    pub(super) fn give_up_attempt(&mut self, now: BootTime, random: &Random, out: &mut Actions) {
+        let overdue = self.attempt.as_ref().is_some_and(|attempt| now >= self.given_up_at(attempt));
+        if overdue {
+            self.given_up = self.attempt.take();
+            self.failed(
+                RedisStandingKind::Timeout,
+                "an attempt to acquire had no outcome".into(),
+                now,
+                random,
+                out,
+            );
+        }
+    }
+
+    fn failed(
+        &mut self,
+        kind: RedisStandingKind,
+        message: String,
+        now: BootTime,
+        random: &Random,
+        out: &mut Actions,
+    ) {
+        self.standby.failed(now, random.jitter);
+        self.redis = RedisStanding { kind, message: message.clone() };
+        self.trouble = Some(message.clone());
+        out.facts.push(Fact::NotAcquired { result: "failed", message });
+    }
+
     pub(super) fn on_acquire(
         &mut self,
         call: u64,
@@ -62,13 +95,13 @@ impl Pod {
         random: &Random,
         out: &mut Actions,
     ) {
+        let late = self.given_up.take_if(|attempt| attempt.call == call);
+        if let (Some(attempt), AcquireAnswer::Acquired { .. }) = (late, &answer) {
+            self.give_back(&attempt.token, true, self.config.timing.renew_timeout(), now, out);
+        }
         let Some(attempt) = self.attempt.take_if(|attempt| attempt.call == call) else { return };
         if let AcquireAnswer::Failed { kind, message } = answer {
-            self.standby.failed(now, random.jitter);
-            self.redis = RedisStanding { kind, message: message.clone() };
-            self.trouble = Some(message.clone());
-            out.facts.push(Fact::NotAcquired { result: "failed", message });
-            return;
+            return self.failed(kind, message, now, random, out);
         }
         self.redis = RedisStanding { kind: RedisStandingKind::Connected, message: String::new() };
         self.redis_answered_at = Some(now);

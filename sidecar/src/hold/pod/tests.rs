@@ -53,9 +53,9 @@ fn a_note_that_cannot_be_written_means_a_release_and_no_grant() {
 
 #[test]
 fn an_answer_after_the_renewal_interval_is_confirmed_before_anything_is_granted() {
-    let mut bench = Bench::new(&["a"], |_| {});
+    let mut bench = Bench::new(&["a"], |config| config.timing = support::timing(Some(400)));
     bench.hello(1, "a");
-    bench.pass(Duration::from_millis(5001));
+    bench.pass(Duration::from_millis(401));
     bench.acquired(41);
     assert!(bench.file_orders().is_empty(), "not ACTIVE yet");
     bench.confirm();
@@ -317,6 +317,19 @@ fn a_failed_attempt_backs_off_and_a_hint_does_not_shorten_that() {
     assert!(bench.pod.published().not_ready(true, bench.now).is_some_and(|why| why.contains("WRONGPASS")));
     bench.pass(Duration::from_millis(200));
     assert_eq!(bench.acquire_calls(), 2);
+}
+
+#[test]
+fn an_attempt_without_an_outcome_is_given_up_and_a_late_lease_given_back() {
+    let mut bench = Bench::new(&["a"], |_| {});
+    bench.hello(1, "a");
+    bench.pass(Duration::from_millis(2200));
+    assert_eq!(bench.acquire_calls(), 2);
+    bench.answer_first_attempt(41);
+    assert_eq!(bench.releases(), [true]);
+    bench.acquired(42);
+    bench.filed();
+    assert_eq!(bench.granted(), [1], "the second one counts");
 }
 
 #[test]

@@ -24,18 +24,22 @@ pub(super) struct Bench {
     drawn: u8,
 }
 
-pub(super) fn config(containers: &[&str]) -> PodConfig {
-    let timing = TimingSettings {
+pub(super) fn timing(renew_interval_ms: Option<u64>) -> Timing {
+    let settings = TimingSettings {
         ttl_ms: 15_000,
-        renew_interval_ms: None,
+        renew_interval_ms,
         renew_timeout_ms: 1000,
         grace_period_ms: 2000,
         kill_budget_ms: 2000,
         commit_margin_ms: 2000,
     };
+    Timing::try_new(&settings).unwrap()
+}
+
+pub(super) fn config(containers: &[&str]) -> PodConfig {
     PodConfig {
         resource: ResourceName::new("i", "shop", "report").unwrap(),
-        timing: Timing::try_new(&timing).unwrap(),
+        timing: timing(None),
         max_hold: Duration::from_hours(24),
         max_hold_warning: Duration::from_mins(1),
         containers: containers.iter().map(|&name| name.to_owned()).collect(),
@@ -199,6 +203,13 @@ impl Bench {
     pub(super) fn acquired(&mut self, fence: u64) {
         let fence = Fence::new(fence).unwrap();
         self.answer(AcquireAnswer::Acquired { fence, previous_holder: None });
+    }
+
+    pub(super) fn answer_first_attempt(&mut self, fence: u64) {
+        let RedisRequest::Acquire { call, .. } = self.acquires.first().unwrap() else { panic!("no attempt") };
+        let fence = Fence::new(fence).unwrap();
+        let answer = AcquireAnswer::Acquired { fence, previous_holder: None };
+        self.feed(Event::AcquireAnswered { call: *call, answer });
     }
 
     pub(super) fn filed(&mut self) {
