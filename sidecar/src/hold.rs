@@ -48,13 +48,13 @@ pub fn run(args: &HoldArgs) -> ExitCode {
     let (code, message) = match (end.thread, end.outcome) {
         (start::WATCH, Ok(message)) => {
             threads.all_ended(FAREWELL);
-            tracing::info!(message, "ends in order");
+            tracing::info!(detail = message, "ends in order");
             (ExitCode::SUCCESS, message)
         }
         (thread, outcome) => {
             let reason = outcome.unwrap_or_else(|error| error);
             let message = format!("thread {thread} ended: {reason}");
-            tracing::error!(message, "ends, and leaves the guards to their own instants");
+            tracing::error!(detail = message, "ends, and leaves the guards to their own instants");
             (ExitCode::FAILURE, message)
         }
     };
