@@ -34,6 +34,7 @@ local: rust ## Integration tests that need no cluster: a real Redis, real proces
 	cargo test $(LOCAL) --test '*'
 
 end-to-end: rust ## Tests on a real Kubernetes, which is brought up and down
+	cargo test --locked -p fencedlease-cluster --bench recovery
 	$(CLUSTER) up --nodes 2
 	cargo test --locked -p fencedlease-end-to-end -- --test-threads=1; \
 		result=$$?; $(CLUSTER) down && exit $$result

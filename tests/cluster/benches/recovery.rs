@@ -1,7 +1,9 @@
 //! A harness that is killed at any point leaves nothing that its next call does not clear away.
 //!
-//! Not part of a plain `cargo test`, since it ends the cluster that runs:
-//! `cargo test -p fencedlease-cluster --test recovery`.
+//! It ends the cluster that runs, and takes about a minute:
+//! `cargo test -p fencedlease-cluster --bench recovery`.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "it is a test; only its kind of target is not")]
 
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
