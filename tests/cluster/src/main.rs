@@ -40,7 +40,7 @@ enum Action {
     Down,
     /// Say what runs, and what of it is on this host.
     Status,
-    /// Build the programs that a cluster needs, without starting one.
+    /// Install the packages and build the programs that a cluster needs, without starting one.
     Build,
     /// Build the images of this workspace and hand them to every node; does work only for what changed.
     Images {
@@ -77,6 +77,7 @@ fn act(action: Action) -> Result<()> {
     let progress = Progress::start();
     match (action, Target::from_env()?) {
         (Action::Build, _) => {
+            tools::install_missing(&progress)?;
             let _lock = Lock::take(&paths, "build", &progress)?;
             tools::build_missing(&paths, &progress)?;
         }

@@ -11,6 +11,7 @@ use super::start;
 use super::state::State;
 use super::status::{Health, health};
 use crate::cgroups;
+use crate::command::{command, run};
 use crate::components::Phase;
 use crate::config::PAUSE_IMAGE;
 use crate::error::{Error, Result};
@@ -48,6 +49,8 @@ pub fn up(paths: &Paths, nodes: u8, progress: &Progress) -> Result<()> {
             "Call fencedlease_cluster::init::take_over_if_asked before anything else",
         ));
     }
+    check_root()?;
+    tools::install_missing(progress)?;
     check_host(paths)?;
     build(paths, progress)?;
     let _lock = Lock::take(paths, "run", progress)?;
@@ -94,7 +97,6 @@ fn settled(paths: &Paths, progress: &Progress) -> Result<Health> {
 
 /// Builds what a cluster needs; does not wait for another's build when all is there.
 fn build(paths: &Paths, progress: &Progress) -> Result<()> {
-    tools::install_missing(progress)?;
     if tools::is_built(paths)? {
         return Ok(());
     }
@@ -120,16 +122,31 @@ fn import_pause(paths: &Paths, state: &State, progress: &Progress) -> Result<()>
     lacking.iter().try_for_each(|node| node.import(&archives, progress))
 }
 
-fn check_host(paths: &Paths) -> Result<()> {
+fn check_root() -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Err(Error::missing(
             "a cluster of this host's own needs root, for namespaces, mounts and cgroups",
             "Run it with sudo -E, or use a cluster that you have: CLUSTER=current",
         ));
     }
+    Ok(())
+}
+
+fn check_host(paths: &Paths) -> Result<()> {
     refuse_foreign(paths)?;
+    check_namespaces()?;
     cgroups::check(&cgroups::of_this_host()?)?;
     network::check()
+}
+
+fn check_namespaces() -> Result<()> {
+    match run(&mut command(&["unshare", "--mount", "--uts", "--ipc", "--net", "--pid", "--fork", "true"])) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Error::missing(
+            format!("this host does not let root make namespaces: {error}"),
+            "Run on a host or virtual machine, or in a privileged container (docker run --privileged)",
+        )),
+    }
 }
 
 fn start_control(paths: &Paths, progress: &Progress) -> Result<State> {

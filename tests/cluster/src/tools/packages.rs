@@ -17,7 +17,7 @@ const fn needed(file: &'static str, package: &'static str) -> Needed {
     Needed { file, package }
 }
 
-const NEEDED: [Needed; 11] = [
+const NEEDED: [Needed; 13] = [
     needed("unshare", "util-linux"),
     needed("mount", "mount"),
     needed("hostname", "hostname"),
@@ -28,6 +28,8 @@ const NEEDED: [Needed; 11] = [
     needed("nft", "nftables"),
     needed("conntrack", "conntrack"),
     needed("redis-server", "redis-server"),
+    needed("redis-cli", "redis-tools"),
+    needed("/usr/bin/curl", "curl"),
     needed("busybox", "busybox-static"),
 ];
 
