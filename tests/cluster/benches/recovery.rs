@@ -22,7 +22,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn cluster(action: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
-    command.arg(action).stdin(Stdio::null());
+    command.args(action.split(' ')).stdin(Stdio::null());
     command
 }
 
@@ -65,6 +65,26 @@ fn a_killed_start_is_cleared_by_down_and_by_the_next_up() {
         finish("down");
         assert_nothing_is_left(&paths, "a down that was killed");
     }
+}
+
+#[test]
+fn a_killed_join_of_a_node_is_made_good_while_the_cluster_goes_on() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let paths = Paths::from_env().unwrap();
+    finish("down");
+    finish("up");
+    let nodes = || match health(&paths).unwrap() {
+        Health::Healthy(state) => state.nodes,
+        other => panic!("not healthy: {other:?}"),
+    };
+    for after_ms in [160, 300, 600] {
+        killed_after("up --nodes 2", Duration::from_millis(after_ms));
+        assert_eq!(nodes(), 1, "killed after {after_ms} ms");
+    }
+    finish("up --nodes 2");
+    assert_eq!(nodes(), 2);
+    finish("down");
+    assert_nothing_is_left(&paths, "a node that joined late");
 }
 
 #[test]

@@ -3,6 +3,9 @@
 //! The control machine has a bridge; each node and this host have a cable to it. No machine has a way
 //! out: its default route ends at the control machine, which answers that there is none.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use crate::command::{command, run, run_with_input};
 use crate::error::{Error, Result};
 use crate::machine::{
@@ -13,6 +16,9 @@ use crate::machine::{
 const BRIDGE: &str = "machines";
 /// The metric of the routes that keep packets for a cluster that is gone on this host.
 const LAST_RESORT: &str = "metric 4294967294";
+
+/// How long the kernel may take to remove the network of a killed machine.
+const GONE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Makes the control machine's bridge and this host's cable to it.
 /// `pid` is the first process of the control machine.
@@ -26,7 +32,18 @@ pub fn connect_control(pid: i32) -> Result<()> {
 /// Connects a node. `pid` and `control` are first processes.
 pub fn connect_node(node: Machine, pid: i32, control: i32) -> Result<()> {
     let cable = format!("link add eth0 netns {pid} type veth peer name {} netns {control}\n", node.name());
-    batch(&mut command(&["ip", "-batch", "-"]), &cable)?;
+    let until = Instant::now() + GONE_WITHIN;
+    loop {
+        match batch(&mut command(&["ip", "-batch", "-"]), &cable) {
+            // The kernel takes the cable of a machine that was killed away a little later.
+            Err(Error::Command { output, .. })
+                if output.contains("File exists") && Instant::now() < until =>
+            {
+                thread::sleep(Duration::from_millis(50));
+            }
+            other => break other?,
+        }
+    }
     in_machine(control, &format!("link set {} master {BRIDGE} up\n", node.name()))?;
     in_machine(pid, &node_script(node))
 }

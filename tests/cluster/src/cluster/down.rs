@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use super::leftovers::{foreign_run, leftovers, marked_processes, mounts_below};
 use crate::cgroups;
 use crate::command::{command, run};
 use crate::error::{Error, Result};
+use crate::machine::Machine;
 use crate::network;
 use crate::paths::Paths;
 
@@ -21,18 +23,14 @@ const DEAD_WITHIN: Duration = Duration::from_secs(30);
 /// The lock is the caller's. Fails, naming what remains, if something does not go away.
 pub fn down(paths: &Paths) -> Result<()> {
     refuse_foreign(paths)?;
-    kill_all(paths)?;
+    let run_folder = paths.run();
+    kill(paths, |machine| machine.parent() == Some(&run_folder))?;
     network::disconnect_host()?;
     cgroups::remove(&cgroups::of_this_host()?)?;
-    for mount in mounts_below(&paths.run())? {
+    for mount in mounts_below(&run_folder)? {
         run(&mut command(&["umount", "--lazy", &mount]))?;
     }
-    match fs::remove_dir_all(paths.run()) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            return Err(Error::file("remove", &paths.run())(error));
-        }
-        _ => {}
-    }
+    remove_folder(&run_folder)?;
     let remaining = leftovers(paths)?;
     if remaining.is_empty() {
         return Ok(());
@@ -58,17 +56,27 @@ pub(super) fn refuse_foreign(paths: &Paths) -> Result<()> {
     }
 }
 
-/// The first process of a machine takes all others of the machine with it; the rest of the list is for
-/// what a half-finished start has left.
-fn kill_all(paths: &Paths) -> Result<()> {
-    let hierarchies = cgroups::of_this_host()?;
-    let run_folder = paths.run();
+/// Ends what a killed `up` has left of a node that is about to be started, while others go on.
+pub(super) fn clear_machine(paths: &Paths, machine: Machine) -> Result<()> {
+    let own = paths.machine(machine);
+    kill(paths, |folder| folder == own)?;
+    remove_folder(&own)
+}
+
+fn remove_folder(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::file("remove", folder)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Kills the processes of the machines whose folder `wanted` accepts, and waits for their end. The first
+/// process of a machine takes all others of the machine with it, those of its pods too.
+fn kill(paths: &Paths, wanted: impl Fn(&Path) -> bool) -> Result<()> {
     let until = Instant::now() + DEAD_WITHIN;
     loop {
-        let mut pids: Vec<i32> =
-            marked_processes(|run| run == run_folder)?.into_iter().map(|process| process.pid).collect();
-        pids.extend(cgroups::processes(&hierarchies));
-        if pids.is_empty() {
+        let processes = marked_processes(&wanted)?;
+        if processes.is_empty() {
             return Ok(());
         }
         if Instant::now() > until {
@@ -78,7 +86,7 @@ fn kill_all(paths: &Paths) -> Result<()> {
                 hint: format!("this is left:\n{}", leftovers(paths)?),
             });
         }
-        for pid in pids.into_iter().filter_map(Pid::from_raw) {
+        for pid in processes.into_iter().filter_map(|process| Pid::from_raw(process.pid)) {
             // It may have ended since it was found.
             let _ = kill_process(pid, Signal::KILL);
         }

@@ -67,7 +67,7 @@ impl fmt::Display for Leftovers {
 pub fn leftovers(paths: &Paths) -> Result<Leftovers> {
     let run_folder = paths.run();
     let hierarchies = cgroups::of_this_host()?;
-    let mut processes = marked_processes(|run| run == run_folder)?;
+    let mut processes = marked_processes(|machine| machine.parent() == Some(&run_folder))?;
     for pid in cgroups::processes(&hierarchies) {
         if !processes.iter().any(|it| it.pid == pid) {
             processes.push(Process { pid, command: command_line(pid) });
@@ -90,8 +90,8 @@ pub fn leftovers(paths: &Paths) -> Result<Leftovers> {
 pub(super) fn foreign_run(paths: &Paths) -> Result<Option<PathBuf>> {
     let own = paths.run();
     let mut foreign = None;
-    marked_processes(|run| {
-        if run != own {
+    marked_processes(|machine| {
+        if let Some(run) = machine.parent().filter(|run| *run != own) {
             foreign = Some(run.to_path_buf());
         }
         false
@@ -99,7 +99,7 @@ pub(super) fn foreign_run(paths: &Paths) -> Result<Option<PathBuf>> {
     Ok(foreign)
 }
 
-/// Processes whose environment says that they belong to a run folder that `wanted` accepts.
+/// Processes whose environment says that they belong to a machine whose folder `wanted` accepts.
 pub(super) fn marked_processes(mut wanted: impl FnMut(&Path) -> bool) -> Result<Vec<Process>> {
     let proc = Path::new("/proc");
     let start = format!("{MARKER}=").into_bytes();
@@ -113,7 +113,7 @@ pub(super) fn marked_processes(mut wanted: impl FnMut(&Path) -> bool) -> Result<
         let machine = environment.split(|byte| *byte == 0).find_map(|it| it.strip_prefix(start.as_slice()));
         let Some(machine) = machine else { continue };
         let machine = Path::new(std::ffi::OsStr::from_bytes(machine));
-        if machine.parent().is_some_and(&mut wanted) {
+        if wanted(machine) {
             found.push(Process { pid, command: command_line(pid) });
         }
     }

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::down::clear_machine;
 use super::files;
 use crate::cgroups;
 use crate::command::tail;
@@ -25,6 +26,7 @@ const TAIL_LINES: usize = 30;
 
 /// Makes a machine: files, namespaces, network, cgroups. Nothing runs in it yet but its first process.
 pub(super) fn machine(paths: &Paths, machine: Machine, authority: &Authority) -> Result<()> {
+    clear_machine(paths, machine)?;
     for folder in [paths.machine(machine), paths.logs()] {
         fs::create_dir_all(&folder).map_err(Error::file("make", &folder))?;
     }
