@@ -5,6 +5,7 @@ use fencedlease_cluster::kubectl::Kubectl;
 use fencedlease_cluster::paths::Paths;
 use fencedlease_cluster::target::Target;
 use k8s_openapi::api::core::v1::Node;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 /// The cluster in use: that of `make cluster`, or with `CLUSTER=current` the one of the user's kubeconfig.
@@ -13,6 +14,12 @@ pub struct Cluster {
     paths: Paths,
     target: Target,
     kubectl: Kubectl,
+}
+
+/// A list as kubectl prints it, whatever is in it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Items<T> {
+    pub(crate) items: Vec<T>,
 }
 
 impl Cluster {
@@ -62,9 +69,9 @@ impl Cluster {
 
     /// The names of the nodes that take pods.
     pub fn nodes(&self) -> Result<Vec<String>> {
-        let list: k8s_openapi::List<Node> = self.get(&["nodes"])?;
+        let nodes: Items<Node> = self.get(&["nodes"])?;
         let schedulable =
             |node: &Node| node.spec.as_ref().is_none_or(|spec| spec.unschedulable != Some(true));
-        Ok(list.items.into_iter().filter(schedulable).filter_map(|node| node.metadata.name).collect())
+        Ok(nodes.items.into_iter().filter(schedulable).filter_map(|node| node.metadata.name).collect())
     }
 }

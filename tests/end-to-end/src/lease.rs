@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use fencedlease_crds::{FencedLease, FencedLeaseStatus, Phase};
 use serde_json::{Value, json};
 
+use crate::cluster::Items;
 use crate::pod::Pod;
 use crate::redis::RedisBehindProxy;
 use crate::stage::Stage;
@@ -30,9 +31,8 @@ impl Stage {
 
     /// All FencedLeases of the namespace.
     pub fn read_leases(&self) -> Result<Vec<FencedLease>> {
-        let list: Value = self.get(&["fencedleases"])?;
-        let items = list["items"].clone();
-        serde_json::from_value(items).context("`kubectl get fencedleases` gave another type")
+        let leases: Items<FencedLease> = self.get(&["fencedleases"])?;
+        Ok(leases.items)
     }
 
     /// Waits until the status of a FencedLease shows something, and gives it.

@@ -25,6 +25,7 @@
 pub mod chart;
 mod cluster;
 mod death;
+mod images;
 mod lease;
 mod node_shell;
 mod operator;

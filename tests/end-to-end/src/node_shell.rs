@@ -26,6 +26,8 @@ list() {
 }
 "#;
 
+const SEND: &str = r#"while read -r pid name; do kill -"$2" "$pid" || [ ! -d "/proc/$pid" ] || exit 1; done"#;
+
 /// A privileged pod of the stage in the node's PID namespace, made when it is first asked for.
 #[derive(Clone, Debug)]
 pub struct NodeShell<'a> {
@@ -67,9 +69,9 @@ impl<'a> NodeShell<'a> {
         self.run(&script, &[container_id])?.lines().map(HostProcess::parse).collect()
     }
 
-    /// Sends a signal to every process of a container.
+    /// Sends a signal to every process of a container. One that has ended meanwhile is no failure.
     pub fn signal(&self, container_id: &str, signal: &str) -> Result<()> {
-        let script = format!("{LIST}\nlist \"$1\" | while read -r pid name; do kill -\"$2\" \"$pid\"; done");
+        let script = format!("{LIST}\nlist \"$1\" | {SEND}");
         self.run(&script, &[container_id, signal]).map(|_| ())
     }
 

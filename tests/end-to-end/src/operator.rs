@@ -3,15 +3,13 @@
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
-use fencedlease_cluster::cluster::load_images;
-use fencedlease_cluster::images::{self, Image};
 use fencedlease_cluster::progress::Progress;
-use fencedlease_cluster::target::{Target, deliver_to_current};
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
 
 use crate::chart;
 use crate::cluster::Cluster;
+use crate::images;
 
 const DEPLOYMENT: &str = "deployment/fencedlease-operator";
 /// Says which build of the image the pods run, whose tag is the same for all.
@@ -28,7 +26,8 @@ pub(crate) fn install_once(cluster: &Cluster) -> Result<()> {
         return Ok(());
     }
     let progress = Progress::start();
-    let build = hand_over_images(cluster, &progress).context("cannot hand the images to the cluster")?;
+    images::hand_over(cluster, &images::OURS, &progress).context("cannot hand our images to the cluster")?;
+    let build = images::digest(cluster, "operator", &progress)?;
     progress.step("Installing the chart of this checkout");
     chart::install(cluster.kubectl(), &["--set", "redis.embedded=true"])
         .context("cannot install the chart")?;
@@ -84,17 +83,6 @@ impl Drop for OperatorAway {
             eprintln!("the operator does not come back: {error:#}");
         }
     }
-}
-
-/// Gives every image to the cluster and says which build of the operator is among them.
-fn hand_over_images(cluster: &Cluster, progress: &Progress) -> Result<String> {
-    let build = |wanted: fn(&Image) -> bool| images::build(cluster.paths().cache(), progress, wanted);
-    match cluster.target() {
-        Target::Own => load_images(cluster.paths(), &[], progress)?,
-        Target::Current => deliver_to_current(cluster.kubectl(), &build(|_| true)?, progress)?,
-    }
-    let operator = build(|image| image.file() == "operator")?;
-    Ok(operator.first().context("no image is the operator's")?.digest.clone())
 }
 
 fn wait_for_rollout(cluster: &Cluster) -> Result<()> {

@@ -9,6 +9,7 @@ use fencedlease_wire::socket::LeaseView;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod as PodObject, PodStatus};
 use serde_json::Value;
 
+use crate::cluster::Items;
 use crate::death::DeathWatch;
 use crate::node_shell::{HostProcess, NodeShell};
 use crate::stage::Stage;
@@ -37,7 +38,7 @@ impl Stage {
 
     /// The pods with these labels, such as `app=report`, that are not being deleted, by name.
     pub fn pods(&self, selector: &str) -> Result<Vec<Pod<'_>>> {
-        let list: k8s_openapi::List<PodObject> = self.get(&["pods", "--selector", selector])?;
+        let list: Items<PodObject> = self.get(&["pods", "--selector", selector])?;
         let there = list.items.into_iter().map(|object| Pod { stage: self, object });
         Ok(there.filter(|pod| !pod.is_going()).collect())
     }
@@ -61,7 +62,7 @@ impl Stage {
     /// Waits until no pod with these labels is there, not even one that is being deleted.
     pub fn until_no_pods(&self, selector: &str, within: Duration) -> Result<()> {
         self.eventually(within, &format!("no pod with {selector}"), |stage| {
-            let list: k8s_openapi::List<PodObject> = stage.get(&["pods", "--selector", selector])?;
+            let list: Items<PodObject> = stage.get(&["pods", "--selector", selector])?;
             Ok(list.items.is_empty().then_some(()))
         })
     }

@@ -27,6 +27,11 @@ impl Stage {
         self.kubectl(&["rollout", "status", "deployment/redis", "--timeout=60s"])?;
         let pods = self.pods("app=redis")?;
         let pod = pods.first().context("the Deployment redis has no pod")?;
+        // Its name and its Service are known to the nodes a moment after the pod is Ready.
+        self.eventually(Duration::from_secs(30), "redis answers by its Service's name", |_| {
+            let answer = pod.shell("redis", "printf 'PING\\r\\n' | timeout 1 nc redis 6379 | head -n 1")?;
+            Ok((answer.trim() == "+PONG").then_some(()))
+        })?;
         Ok(RedisBehindProxy { stage: self, pod: pod.name().to_owned() })
     }
 }

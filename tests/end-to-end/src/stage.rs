@@ -1,15 +1,18 @@
 //! Where a test plays: a namespace of its own, with the operator of this checkout in the cluster.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use fencedlease_cluster::command::run_with_input;
 use fencedlease_cluster::error::Error;
+use fencedlease_cluster::progress::Progress;
 use fencedlease_cluster::testing::TempNamespace;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::cluster::Cluster;
+use crate::images;
 use crate::operator::{OperatorAway, install_once};
 use crate::workload::Workload;
 
@@ -23,8 +26,15 @@ pub struct Stage {
 impl Stage {
     /// A namespace whose name begins with `test`. Fails if no cluster answers or the operator cannot be installed.
     pub fn open(test: &str) -> Result<Self> {
+        let stage = Self::without_operator(test)?;
+        install_once(&stage.cluster)?;
+        Ok(stage)
+    }
+
+    /// The same, whether the operator is in the cluster or not.
+    pub fn without_operator(test: &str) -> Result<Self> {
         let cluster = Cluster::in_use()?;
-        install_once(&cluster)?;
+        images_once(&cluster)?;
         let namespace = TempNamespace::new(cluster.kubectl(), test)?;
         // Shells on nodes are privileged; some clusters refuse that where nothing is said.
         let label = "pod-security.kubernetes.io/enforce=privileged";
@@ -121,6 +131,17 @@ impl Stage {
         all.extend(words);
         self.cluster.kubectl().command(&all)
     }
+}
+
+/// Hands the images that workloads of tests run to the cluster, unless this test program has done so.
+fn images_once(cluster: &Cluster) -> Result<()> {
+    static HANDED_OVER: Mutex<bool> = Mutex::new(false);
+    let mut handed_over = HANDED_OVER.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*handed_over {
+        images::hand_over(cluster, &images::FOR_TESTS, &Progress::start())?;
+        *handed_over = true;
+    }
+    Ok(())
 }
 
 fn refusal(outcome: Result<String, Error>) -> Result<String> {

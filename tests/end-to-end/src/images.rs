@@ -1,0 +1,33 @@
+//! Images built from this checkout, on every node of the cluster.
+
+use anyhow::{Context as _, Result};
+use fencedlease_cluster::cluster::{load_images, named_images};
+use fencedlease_cluster::images;
+use fencedlease_cluster::progress::Progress;
+use fencedlease_cluster::target::{Target, deliver_to_current};
+
+use crate::cluster::Cluster;
+
+/// What the workloads of tests run.
+pub(crate) const FOR_TESTS: [&str; 3] = ["busybox", "redis", "faultproxy"];
+/// What is tested.
+pub(crate) const OURS: [&str; 2] = ["operator", "sidecar"];
+
+/// Builds images and hands them to the cluster; does work only for what changed.
+pub(crate) fn hand_over(cluster: &Cluster, names: &[&str], progress: &Progress) -> Result<()> {
+    let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+    match cluster.target() {
+        Target::Own => load_images(cluster.paths(), &names, progress)?,
+        Target::Current => {
+            let archives = images::build(cluster.paths().cache(), progress, named_images(&names)?)?;
+            deliver_to_current(cluster.kubectl(), &archives, progress)?;
+        }
+    }
+    Ok(())
+}
+
+/// The id of an image as it is built now.
+pub(crate) fn digest(cluster: &Cluster, name: &str, progress: &Progress) -> Result<String> {
+    let built = images::build(cluster.paths().cache(), progress, |image| image.file() == name)?;
+    Ok(built.first().with_context(|| format!("there is no image {name}"))?.digest.clone())
+}
