@@ -29,16 +29,24 @@ pub(crate) fn tell_all(kubectl: &Kubectl) -> Result<()> {
     let client = pod_address(kubectl, &holder)?;
     let cut_at = Instant::now();
     proxy.order(Some(&client), Fault::Drop { direction: Direction::Both })?;
-    tell(&format!("2. Now the proxy in front of Redis drops everything from and to {client}: that pod alone."));
+    tell(&format!(
+        "2. Now the proxy in front of Redis drops everything from and to {client}: that pod alone."
+    ));
 
     let loss = wait("the holder's loss", Duration::from_secs(40), || {
         let lease = lease(kubectl)?;
         let loss = lease["status"]["lastLoss"].clone();
         Ok((loss["fence"] == fence).then_some(loss))
     })?;
-    tell(&format!("3. LOST, {:.1} s after the cut: {}.", cut_at.elapsed().as_secs_f64(), text(&loss["message"])?));
+    tell(&format!(
+        "3. LOST, {:.1} s after the cut: {}.",
+        cut_at.elapsed().as_secs_f64(),
+        text(&loss["message"])?
+    ));
     let dead_after = number(&loss["deadAfterMilliseconds"])?;
-    tell(&format!("4. Every process of its container was proven dead {dead_after} ms after the loss was noticed."));
+    tell(&format!(
+        "4. Every process of its container was proven dead {dead_after} ms after the loss was noticed."
+    ));
 
     let (next, next_fence) = wait("another pod to hold the lease", Duration::from_secs(40), || {
         let lease = lease(kubectl)?;
@@ -47,9 +55,14 @@ pub(crate) fn tell_all(kubectl: &Kubectl) -> Result<()> {
         Ok(next.filter(|_| next_fence > fence).map(|next| (next, next_fence)))
     })?;
     let after = cut_at.elapsed().as_secs_f64();
-    tell(&format!("5. {next} took over with fence {next_fence}, {after:.1} s after the cut: {next_fence} > {fence}."));
+    tell(&format!(
+        "5. {next} took over with fence {next_fence}, {after:.1} s after the cut: {next_fence} > {fence}."
+    ));
     let swallowed = proxy.order(None, Fault::Pass)?;
-    tell(&format!("6. The cut is mended. What the proxy swallowed of it, by its own count: {} bytes.", dropped(&swallowed, &client)));
+    tell(&format!(
+        "6. The cut is mended. What the proxy swallowed of it, by its own count: {} bytes.",
+        dropped(&swallowed, &client)
+    ));
     tell(&format!(
         "7. A write with fence {fence} that is still on its way is refused where the resource compares:\n   UPDATE report SET … WHERE last_fence <= {fence} touches no row once {next_fence} has been there."
     ));
@@ -59,7 +72,10 @@ pub(crate) fn tell_all(kubectl: &Kubectl) -> Result<()> {
     tell("8. The lost pod was replaced; its successor waits for the lease:");
     show(kubectl, "get fencedleases")?;
     show(kubectl, "get pods -l app=report")?;
-    show(kubectl, "get events --field-selector involvedObject.kind=FencedLease -o custom-columns=REASON:.reason,MESSAGE:.message")?;
+    show(
+        kubectl,
+        "get events --field-selector involvedObject.kind=FencedLease -o custom-columns=REASON:.reason,MESSAGE:.message",
+    )?;
     refusal(kubectl)?;
     tell(&format!(
         "\nLook around:  {}\n              kubectl get fencedleases -A; kubectl describe fencedlease report -n {NAMESPACE}\nClean up:     make clean",
