@@ -8,11 +8,14 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::ObjectMeta;
 use kube::{Api, Client};
 
+/// The key in the Secret.
+const PASSWORD: &str = "password";
+
 /// Why there is no password.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedRedisError {
     /// The API server did not do what was asked.
-    #[error("cannot read or create the Secret {name} that keeps the embedded Redis's password")]
+    #[error("cannot read or write the Secret {name} that keeps the embedded Redis's password")]
     Kubernetes {
         /// The Secret's name.
         name: String,
@@ -25,24 +28,36 @@ pub enum EmbeddedRedisError {
     NoRandom(getrandom::Error),
 }
 
-/// Sees to it that the Secret `name` exists, with a password of 128 random bits. One that exists stays as it is.
+/// Sees to it that the Secret `name` has a password. One that is there stays as it is; else it gets 128 random
+/// bits. The chart makes the Secret without one, so that it leaves with the chart.
 pub async fn ensure_password(client: Client, namespace: &str, name: &str) -> Result<(), EmbeddedRedisError> {
     let kubernetes = |source| EmbeddedRedisError::Kubernetes { name: name.to_owned(), source };
     let secrets: Api<Secret> = Api::namespaced(client, namespace);
-    if secrets.get_opt(name).await.map_err(kubernetes)?.is_some() {
-        return Ok(());
+    let params = crate::post_params();
+    loop {
+        let present = secrets.get_opt(name).await.map_err(kubernetes)?;
+        if present.as_ref().is_some_and(has_password) {
+            return Ok(());
+        }
+        let password = Some(BTreeMap::from([(PASSWORD.to_owned(), random_password()?)]));
+        let written = if let Some(secret) = present {
+            secrets.replace(name, &params, &Secret { string_data: password, ..secret }).await
+        } else {
+            let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
+            secrets.create(&params, &Secret { metadata, string_data: password, ..Secret::default() }).await
+        };
+        match written {
+            Ok(_) => return Ok(()),
+            // The other replica was first, and its password is everybody's.
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(source) => return Err(kubernetes(source)),
+        }
     }
-    let secret = Secret {
-        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
-        string_data: Some(BTreeMap::from([("password".to_owned(), random_password()?)])),
-        ..Secret::default()
-    };
-    match secrets.create(&crate::post_params(), &secret).await {
-        Ok(_) => Ok(()),
-        // The other replica was first, and its password is everybody's.
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-        Err(source) => Err(kubernetes(source)),
-    }
+}
+
+fn has_password(secret: &Secret) -> bool {
+    let data = secret.data.as_ref().and_then(|data| data.get(PASSWORD));
+    data.is_some_and(|password| !password.0.is_empty())
 }
 
 fn random_password() -> Result<String, EmbeddedRedisError> {
@@ -54,3 +69,6 @@ fn random_password() -> Result<String, EmbeddedRedisError> {
         text
     }))
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,6 +43,10 @@ impl FakeApi {
         self.0.lock().unwrap().objects.get(path).cloned()
     }
 
+    pub(crate) fn remove(&self, path: &str) {
+        self.0.lock().unwrap().objects.remove(path);
+    }
+
     /// Just before the next write to `path` arrives, somebody else puts `object` there.
     pub(crate) fn interfere(&self, path: &str, object: Value) {
         self.0.lock().unwrap().interfere.push((path.to_owned(), object));

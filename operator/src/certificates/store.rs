@@ -1,11 +1,14 @@
 //! Where are certificates kept? In one Secret, changed only under its resourceVersion.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::{Stream, StreamExt as _, stream};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ObjectMeta;
+use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client};
 
 use super::Material;
@@ -27,6 +30,9 @@ pub struct CertificateStore {
     secrets: Api<Secret>,
     name: String,
     names: Vec<String>,
+    /// What was read or written last. Whoever runs trusts these authorities, so if the Secret is deleted it
+    /// gets them back.
+    known: Arc<Mutex<Option<Material>>>,
 }
 
 /// Why the material is not there.
@@ -55,7 +61,14 @@ pub enum StoreError {
 impl CertificateStore {
     /// The Secret `name` in `namespace`, with a leaf for `names`.
     pub fn new(client: Client, namespace: &str, name: String, names: Vec<String>) -> Self {
-        Self { secrets: Api::namespaced(client, namespace), name, names }
+        Self { secrets: Api::namespaced(client, namespace), name, names, known: Arc::default() }
+    }
+
+    /// Something for each time that the Secret may have changed. It never ends.
+    pub fn changes(&self) -> impl Stream<Item = ()> + Send + use<> {
+        let selector = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
+        let changes = watcher(self.secrets.clone(), selector).default_backoff().map(|_| ());
+        changes.chain(stream::pending())
     }
 
     /// The material after every step that is due at `now`. Whichever replica comes first does a step; the
@@ -63,12 +76,22 @@ impl CertificateStore {
     pub async fn bring_up_to_date(&self, now: Timestamp) -> Result<Material, StoreError> {
         let (mut steps, mut conflicts) = (0, 0);
         loop {
-            let secret = self.secrets.get_opt(&self.name).await.map_err(|source| self.failed(source))?;
-            let material = secret.as_ref().and_then(read);
+            let mut secret = self.secrets.get_opt(&self.name).await.map_err(|source| self.failed(source))?;
+            let mut material = secret.as_ref().and_then(read);
+            if material.is_none()
+                && let Some(known) = self.known()
+            {
+                // The other replica puts the same back.
+                if self.write(secret.clone(), &known).await? {
+                    tracing::warn!(secret = self.name, "the certificates were gone, and were put back");
+                }
+                secret = self.secrets.get_opt(&self.name).await.map_err(|source| self.failed(source))?;
+                material = secret.as_ref().and_then(read);
+            }
             let step = plan(material.as_ref(), &self.names, now);
             match (carry_out(&step, material.as_ref(), &self.names, now)?, material) {
-                (None, Some(material)) => return Ok(material),
-                (Some(_), Some(material)) if steps >= MOST_STEPS => return Ok(material),
+                (None, Some(material)) => return Ok(self.keep(material)),
+                (Some(_), Some(material)) if steps >= MOST_STEPS => return Ok(self.keep(material)),
                 (next, _) => {
                     let Some(next) = next else { return Err(StoreError::Conflict(self.name.clone())) };
                     if self.write(secret, &next).await? {
@@ -104,6 +127,15 @@ impl CertificateStore {
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
             Err(source) => Err(self.failed(source)),
         }
+    }
+
+    fn known(&self) -> Option<Material> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn keep(&self, material: Material) -> Material {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(material.clone());
+        material
     }
 
     fn failed(&self, source: kube::Error) -> StoreError {

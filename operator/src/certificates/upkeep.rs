@@ -1,8 +1,11 @@
-//! Who renews certificates? A task that looks every few minutes and hands on what changed.
+//! Who renews certificates? A task that looks every few minutes, and whenever the Secret changes, and hands on
+//! what is new.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use k8s_openapi::jiff::Timestamp;
 use tokio::sync::watch;
 
@@ -10,7 +13,7 @@ use super::served::{ServedCertificate, ServedError};
 use super::store::{CertificateStore, StoreError};
 use crate::metrics::Metrics;
 
-/// How often the Secret is looked at. Steps of a rotation lie days apart.
+/// How often the Secret is looked at without any sign of a change. Steps of a rotation lie days apart.
 const LOOK: Duration = Duration::from_mins(2);
 
 /// The certificates in use: what is served, and what clients are told to trust.
@@ -61,9 +64,11 @@ impl Upkeep {
     /// Looks again and again until `stop`. A failure is told and tried again: what is served stays valid
     /// for months.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
+        let mut changes = pin!(self.store.changes());
         loop {
             tokio::select! {
                 () = tokio::time::sleep(LOOK) => {}
+                _ = changes.next() => {}
                 _ = stop.wait_for(|stop| *stop) => return,
             }
             if let Err(error) = self.look(Timestamp::now()).await {

@@ -53,3 +53,23 @@ async fn a_rotation_is_written_step_by_step() {
     assert_eq!(second.authorities.len(), 2);
     assert_eq!(second.leaf.signed_by, first.authorities[0].name, "the new one has not settled");
 }
+
+#[tokio::test]
+async fn a_deleted_secret_gets_back_what_a_replica_still_serves() {
+    let api = FakeApi::default();
+    let running = store(&api);
+    let made = running.bring_up_to_date(now()).await.unwrap();
+    api.remove(PATH);
+    assert_eq!(running.bring_up_to_date(now()).await.unwrap(), made);
+    assert_eq!(store(&api).bring_up_to_date(now()).await.unwrap(), made, "it is in the Secret again");
+}
+
+#[tokio::test]
+async fn a_secret_without_data_is_filled() {
+    let api = FakeApi::default();
+    api.put(PATH, serde_json::json!({"metadata": {"name": "certificates", "labels": {"a": "b"}}}));
+    store(&api).bring_up_to_date(now()).await.unwrap();
+    let secret: Secret = serde_json::from_value(api.get(PATH).unwrap()).unwrap();
+    assert!(secret.data.unwrap().contains_key(BUNDLE_KEY));
+    assert_eq!(secret.metadata.labels.unwrap()["a"], "b");
+}
