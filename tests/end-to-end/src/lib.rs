@@ -25,7 +25,9 @@
 pub mod chart;
 mod cluster;
 mod death;
+mod events;
 mod images;
+mod journal;
 mod lease;
 mod node_shell;
 mod operator;
@@ -37,6 +39,7 @@ mod workload;
 pub use cluster::Cluster;
 pub use death::DeathWatch;
 pub use fencedlease_faults::{Counters, Direction, Fault, Snapshot};
+pub use journal::{Journal, WRITES_JOURNAL};
 pub use node_shell::{HostProcess, NodeShell};
 pub use operator::OperatorAway;
 pub use pod::{Pod, Termination};
