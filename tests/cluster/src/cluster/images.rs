@@ -2,8 +2,10 @@
 
 use super::lock::Lock;
 use super::state::State;
+use crate::config::PAUSE_IMAGE;
 use crate::error::{Error, Result};
 use crate::images::{self, IMAGES, Image};
+use crate::machine::Machine;
 use crate::node::Node;
 use crate::paths::Paths;
 use crate::progress::Progress;
@@ -23,6 +25,21 @@ pub fn load_images(paths: &Paths, names: &[String], progress: &Progress) -> Resu
     state.nodes().try_for_each(|node| Node::new(paths, node).import(&archives, progress))?;
     progress.step(&format!("{} image(s) are on {} node(s)", archives.len(), state.nodes));
     Ok(())
+}
+
+/// Hands a new node the pause image, without which no pod starts, and what the first node has.
+pub(super) fn give_what_others_have(paths: &Paths, node: &Node, progress: &Progress) -> Result<()> {
+    let first = Node::new(paths, Machine::Node(1));
+    let wanted = |image: &Image| image.name == PAUSE_IMAGE || first.has(image.name);
+    let mut archives = Vec::new();
+    for image in IMAGES.iter().filter(|image| wanted(image)) {
+        // As it was built last: a build may have to wait minutes for another's.
+        match images::built_before(paths.cache(), image) {
+            Some(archive) => archives.push(archive),
+            None => archives.extend(images::build(paths.cache(), progress, |it| it.name == image.name)?),
+        }
+    }
+    node.import(&archives, progress)
 }
 
 /// Says which images are meant by short names such as `sidecar`: all, if none is given.

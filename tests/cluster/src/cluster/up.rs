@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::down::{down, refuse_foreign};
 use super::files;
+use super::images;
 use super::lock::Lock;
 use super::start;
 use super::state::State;
@@ -13,9 +14,7 @@ use super::status::{Health, health};
 use crate::cgroups;
 use crate::command::{command, run};
 use crate::components::Phase;
-use crate::config::PAUSE_IMAGE;
 use crate::error::{Error, Result};
-use crate::images::{self, IMAGES, Image};
 use crate::init;
 use crate::kubectl::Kubectl;
 use crate::machine::{MAX_NODES, Machine};
@@ -65,7 +64,6 @@ pub fn up(paths: &Paths, nodes: u8, progress: &Progress) -> Result<()> {
     };
     let before = state.nodes;
     let state = add_nodes(paths, state, nodes, progress)?;
-    import_pause(paths, &state, progress)?;
     if before == state.nodes {
         progress.step(&format!("The cluster runs, with {before} node(s)"));
     } else {
@@ -102,24 +100,6 @@ fn build(paths: &Paths, progress: &Progress) -> Result<()> {
     }
     let _lock = Lock::take(paths, "build", progress)?;
     tools::build_missing(paths, progress)
-}
-
-/// Without it no pod starts; all other images come with `images`.
-fn import_pause(paths: &Paths, state: &State, progress: &Progress) -> Result<()> {
-    let lacking: Vec<Node> =
-        state.nodes().map(|node| Node::new(paths, node)).filter(|node| !node.has(PAUSE_IMAGE)).collect();
-    if lacking.is_empty() {
-        return Ok(());
-    }
-    let is_pause = |image: &Image| image.name == PAUSE_IMAGE;
-    // It hardly ever changes, and a build may have to wait minutes for another's.
-    let before =
-        IMAGES.iter().find(|image| is_pause(image)).and_then(|it| images::built_before(paths.cache(), it));
-    let archives = match before {
-        Some(archive) => vec![archive],
-        None => images::build(paths.cache(), progress, is_pause)?,
-    };
-    lacking.iter().try_for_each(|node| node.import(&archives, progress))
 }
 
 fn check_root() -> Result<()> {
@@ -182,6 +162,12 @@ fn add_nodes(paths: &Paths, state: State, wanted: u8, progress: &Progress) -> Re
         fresh.iter().map(|node| node.name()).collect::<Vec<_>>().join(" and ")
     ));
     for node in &fresh {
+        let inside = Node::new(paths, *node);
+        wait(paths, &state, "containerd's readiness", NODE_WITHIN, || {
+            inside.run(&["ctr", "version"]).is_ok()
+        })?;
+        // Before pods can be scheduled to it.
+        images::give_what_others_have(paths, &inside, progress)?;
         start::components(paths, *node, Phase::WithApiServer)?;
     }
     wait(paths, &state, "the nodes' readiness", NODE_WITHIN, || {
