@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::cluster::Items;
 use crate::death::DeathWatch;
+use crate::flag::FlagWatch;
 use crate::node_shell::{HostProcess, NodeShell};
 use crate::stage::Stage;
 
@@ -211,6 +212,12 @@ impl<'a> Pod<'a> {
     /// this returns. Fails if none lives now.
     pub fn watch_death(&self, container: &str, within: Duration) -> Result<DeathWatch> {
         DeathWatch::begin(&self.node_shell()?, &self.container_id(container)?, within)
+    }
+
+    /// Watches from the node, for so long at most, until the file `lost` is in the shared volume. It watches already
+    /// when this returns, and goes on when every container has ended.
+    pub fn watch_flag(&self, within: Duration) -> Result<FlagWatch> {
+        FlagWatch::begin(&self.node_shell()?, self.uid(), within)
     }
 
     /// Deletes it and does not wait.
