@@ -74,9 +74,11 @@ pub fn fold(status: &FencedLeaseStatus, report: &Report, from: &Reporter, now: T
             if dead_after_ms.is_some() { folded.status.ended(*fence) } else { folded.status.dying(*fence) }
         }
         Fact::Released { fence, reason, held_ms, dead_after_ms, .. } => {
+            // The next holder may be heard of first: it needs milliseconds.
+            let overtaken = folded.status.fence.is_some_and(|known| known > number(*fence));
             let held = holds(&folded.status, *fence);
             folded.status.ended(*fence);
-            if held {
+            if held || overtaken {
                 folded.news.push(News::Released {
                     fence: *fence,
                     reason: *reason,

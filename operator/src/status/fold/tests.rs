@@ -113,6 +113,7 @@ fn the_greater_fence_wins_whatever_comes_first() {
     assert_eq!(new_first.news, []);
     let late_release = take(&held_by("b", 8), "a", released(7), 1);
     assert_eq!(holder(&late_release.status), Some("b"));
+    assert!(matches!(late_release.news[..], [News::Released { .. }]), "{:?}", late_release.news);
     let late_loss = take(&held_by("b", 8), "a", lost(7, Some(34)), 1);
     assert_eq!(holder(&late_loss.status), Some("b"));
     assert_eq!(late_loss.status.last_loss.unwrap().fence, 7);
