@@ -55,7 +55,7 @@ fn annotating_a_deployment_guards_its_pods_and_taking_it_out_ends_that() -> Resu
     assert!(holder.is_injected());
     let fence = stage.fence("report")?;
     stage.eventually(seconds(10), "the application says its fence", |_| {
-        Ok((holder.logs("app")?.trim() == format!("working with fence {fence}")).then_some(()))
+        Ok(holder.logs("app")?.contains(&format!("working with fence {fence}")).then_some(()))
     })?;
 
     told(&stage, &["annotate", "deployment", "report", "fencedlease.dev/lease-"])?;
@@ -240,7 +240,7 @@ fn a_pod_that_cannot_be_guarded_is_refused_with_field_value_what_is_accepted_and
         let mut pod = Workload::pod(case.name).guarded_by("report").manifest();
         (case.change)(&mut pod);
         let text = stage.apply_refused(&pod).with_context(|| format!("the case {}", case.name))?;
-        let subject = format!("Pod {}/{} cannot be guarded: ", stage.namespace(), case.name);
+        let subject = format!("Pod {}/{} cannot be guarded", stage.namespace(), case.name);
         assert!(text.contains(&subject), "{text}");
         for part in case.says {
             assert!(text.contains(part), "{}: {part:?} is not in {text}", case.name);

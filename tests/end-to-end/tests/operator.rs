@@ -57,12 +57,11 @@ fn condition(status: &FencedLeaseStatus, of: &str) -> Option<(String, String)> {
 fn row(table: &str) -> Result<Vec<(String, String)>> {
     let mut lines = table.lines();
     let (titles, values) = (lines.next().context("no titles")?, lines.next().context("no row")?);
-    let starts: Vec<usize> = std::iter::once(0)
-        .chain(titles.match_indices("  ").filter_map(|(at, _)| {
-            let next = at + 2;
-            titles[next..].starts_with(|first: char| first != ' ').then_some(next)
-        }))
-        .collect();
+    let begins = |at: &usize| {
+        let before = titles[..*at].chars().rev().take(2);
+        !titles[*at..].starts_with(' ') && (*at == 0 || before.eq([' ', ' ']))
+    };
+    let starts: Vec<usize> = (0..titles.len()).filter(begins).collect();
     let cell = |line: &str, at: usize| {
         let end = starts.get(at + 1).copied().unwrap_or(line.len()).min(line.len());
         line.get(starts[at].min(line.len())..end).unwrap_or_default().trim().to_owned()
