@@ -3,15 +3,11 @@
 
 #![expect(clippy::disallowed_types, reason = "tests measure waits of their own, never a lease")]
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use fencedlease_end_to_end::{Direction, Fault, Pod, Stage, Workload, seconds};
-use fencedlease_wire::socket::LeaseView;
 use serde_json::{Value, json};
-
-/// What `/proc/uptime` rounds away.
-const RESOLUTION: Duration = Duration::from_millis(10);
 
 const SERVES: &str =
     r#"echo "serving with fence $FENCEDLEASE_FENCE"; exec httpd -f -p 8080 -h /run/fencedlease"#;
@@ -75,16 +71,12 @@ fn a_cold_standby_shows_init_follows_a_deleted_holder_and_a_lost_one_is_replaced
     redis.set(&second, Fault::Drop { direction: Direction::Both })?;
     redis
         .until_counted(&second, seconds(15), "dropped bytes", |counted| counted.dropped_request_bytes > 0)?;
-    let LeaseView::Active { kill_at_boottime_ms, .. } = second.lease("app")? else {
-        anyhow::bail!("the renewal that was dropped has ended the lease already");
-    };
-    let dead_at = death.seen()?;
-    let kill_at = Duration::from_millis(kill_at_boottime_ms);
-    assert!(dead_at <= kill_at + RESOLUTION, "dead at {dead_at:?}, to be killed at {kill_at:?}");
+    death.seen()?;
     let next = stage.holder_above("server", fence, seconds(30))?;
     assert_ne!(next.uid(), second.uid());
     let message = stage.until_event("server", "Lost", &format!("lost fence {fence}:"), seconds(10))?;
-    println!("cold: {message} Seen dead {:?} before the kill instant", kill_at.saturating_sub(dead_at));
+    assert!(message.contains("before the deadline"), "{message}");
+    println!("cold: {message}");
     let replaced = cold_standby(&stage, &next)?;
     assert_ne!(replaced.uid(), second.uid());
     redis.heal()?;
