@@ -197,8 +197,11 @@ fn an_application_steps_down_over_the_socket() -> Result<()> {
     let (status, body) = standby.ask("app", "POST", "/v1/step-down", "")?;
     assert_eq!(status, 409, "{body}");
     let death = holder.watch_death("app", seconds(30))?;
-    let (status, body) = holder.ask("app", "POST", "/v1/step-down", "")?;
-    assert_eq!(status, 202, "{body}");
+    match holder.ask("app", "POST", "/v1/step-down", "") {
+        Ok((status, body)) => assert_eq!(status, 202, "{body}"),
+        // The one who asks is in the container, and may be killed with it before it has told the answer.
+        Err(error) => assert!(format!("{error:#}").contains("exit code 137"), "{error:#}"),
+    }
     death.seen()?;
     let next = stage.holder_above("report", fence, seconds(30))?;
     assert_eq!(next.uid(), standby.uid());
