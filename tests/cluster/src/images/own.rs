@@ -1,5 +1,6 @@
 //! The programs of this workspace, linked statically: one file that runs in an empty image.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -63,6 +64,15 @@ pub(super) fn cargo(programs: &[(&str, &str)], target: &Path, triple: &str) -> C
         // Either would take the place of the variable above.
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS");
+    // What a cargo that started us says of our own package. Build scripts of dependencies look at these, so the
+    // same programs would be built anew for each caller.
+    let of_our_package = |name: &OsString| {
+        let name = name.to_string_lossy();
+        name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+    };
+    for (name, _) in std::env::vars_os().filter(|(name, _)| of_our_package(name)) {
+        cargo.env_remove(name);
+    }
     for (package, binary) in programs {
         cargo.args(["-p", package, "--bin", binary]);
     }
