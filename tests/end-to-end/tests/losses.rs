@@ -1,0 +1,305 @@
+//! Losses that nobody planned: whatever ends the right to work, every process of the holder is dead before its
+//! deadline, another pod follows with a greater fence, and the lost pod is replaced by a standby.
+
+#![expect(clippy::disallowed_types, reason = "tests measure waits of their own, never a lease")]
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use fencedlease_crds::LastLoss;
+use fencedlease_end_to_end::{Direction, Fault, NodeShell, Pod, RedisBehindProxy, Stage, Workload, seconds};
+use fencedlease_wire::socket::LeaseView;
+use serde_json::{Value, json};
+
+const GRACE: Duration = Duration::from_secs(1);
+/// From the kill instant to the deadline: killBudget and the stall that is allowed for.
+const KILL_TO_DEADLINE: Duration = Duration::from_millis(1500);
+/// How much longer a lease of 8 s lasts in Redis than it is valid: 8 s − (8 s / 1.2 − 0.5 s).
+const LASTS_LONGER: Duration = Duration::from_millis(1834);
+/// What `/proc/uptime` rounds away.
+const RESOLUTION: Duration = Duration::from_millis(10);
+
+/// Ends only by SIGKILL.
+const STUBBORN: &str = "trap '' TERM; while :; do sleep 0.2; done";
+
+/// Short, and within the rules.
+fn timings() -> Value {
+    json!({
+        "ttl": "8s", "renewInterval": "2s", "renewTimeout": "500ms", "gracePeriod": "1s", "killBudget": "1s",
+        "commitMargin": "500ms",
+    })
+}
+
+fn open<'a>(stage: &'a Stage, workload: &Workload) -> Result<RedisBehindProxy<'a>> {
+    let redis = stage.redis_behind_proxy()?;
+    stage.lease("report", &redis, &timings())?;
+    stage.start(workload)?;
+    Ok(redis)
+}
+
+fn pair() -> Workload {
+    Workload::deployment("report").guarded_by("report").replicas(2)
+}
+
+/// The holder, its fence and the one that waits.
+fn both(stage: &Stage) -> Result<(Pod<'_>, i64, Pod<'_>)> {
+    let holder = stage.holder("report", seconds(60))?;
+    stage.until_standbys("report", 1, seconds(60))?;
+    let fence = stage.fence("report")?;
+    let standby = stage.pods("app=report")?.into_iter().find(|pod| pod.uid() != holder.uid());
+    Ok((holder, fence, standby.context("there is no standby")?))
+}
+
+/// The deadline of a holder whose renewals are not confirmed any more.
+fn deadline_told(holder: &Pod<'_>) -> Result<Duration> {
+    match holder.lease("app")? {
+        LeaseView::Active { kill_at_boottime_ms, .. } => {
+            Ok(Duration::from_millis(kill_at_boottime_ms) + KILL_TO_DEADLINE)
+        }
+        other => bail!("it does not hold any more: {other:?}"),
+    }
+}
+
+/// The same where the sidecar can say nothing, from what the lease still lasts in Redis; never too late.
+fn deadline_reckoned(stage: &Stage, holder: &Pod<'_>, redis: &RedisBehindProxy<'_>) -> Result<Duration> {
+    // Asked of the node: the container may have ended by now.
+    let node = NodeShell::on(stage, holder.node()?)?;
+    let now: f64 = node.run("cut -d' ' -f1 /proc/uptime", &[])?.trim().parse()?;
+    let lasts: u64 = redis.cli(&["PTTL", lease_key(redis)?.trim()])?.trim().parse().context("no lease")?;
+    Ok((Duration::try_from_secs_f64(now)? + Duration::from_millis(lasts)).saturating_sub(LASTS_LONGER))
+}
+
+fn lease_key(redis: &RedisBehindProxy<'_>) -> Result<String> {
+    redis.cli(&["KEYS", "fencedlease:v1:*:lease"])
+}
+
+/// The states of a container's processes, such as `TT`, from their node.
+fn states(stage: &Stage, pod: &Pod<'_>, container: &str) -> Result<String> {
+    let script = r#"for pid; do cut -d')' -f2 "/proc/$pid/stat" | cut -c2; done"#;
+    let pids: Vec<String> = pod.processes(container)?.iter().map(|it| it.pid.to_string()).collect();
+    let pids: Vec<&str> = pids.iter().map(String::as_str).collect();
+    Ok(NodeShell::on(stage, pod.node()?)?.run(script, &pids)?.split_whitespace().collect())
+}
+
+/// Holds the death to the deadline and prints by how much it was kept.
+fn in_time(what: &str, dead_at: Duration, deadline: Duration, noticed: Option<Duration>) {
+    let left = deadline.saturating_sub(dead_at);
+    match noticed {
+        Some(noticed) => println!("{what}: noticed to dead {noticed:?}, {left:?} left to the deadline"),
+        None => println!("{what}: nobody could notice it; {left:?} left to the deadline"),
+    }
+    assert!(dead_at + RESOLUTION < deadline, "{what}: dead at {dead_at:?}, deadline {deadline:?}");
+}
+
+/// What the status says of the loss of this fence, once death is proven.
+fn reported(stage: &Stage, holder: &Pod<'_>, fence: i64) -> Result<(LastLoss, Duration)> {
+    let loss = stage.until_lease("report", seconds(20), "the loss and the proven death", |status| {
+        status.last_loss.clone().filter(|loss| loss.dead_after_milliseconds.is_some())
+    })?;
+    assert_eq!((loss.pod_name.as_str(), loss.fence), (holder.name(), fence));
+    let dead_after = loss.dead_after_milliseconds.context("not proven")?;
+    Ok((loss, Duration::from_millis(u64::try_from(dead_after)?)))
+}
+
+/// The other pod follows with a greater fence; the lost one has ended with 195 and a new one waits.
+fn follows_and_is_back(
+    stage: &Stage,
+    what: &str,
+    lost: &Pod<'_>,
+    fence: i64,
+    standby: &Pod<'_>,
+) -> Result<()> {
+    let since = Instant::now();
+    let next = stage.holder_above("report", fence, seconds(30))?;
+    assert_ne!(next.uid(), lost.uid());
+    let followed = since.elapsed();
+    ended_as_lost(lost)?;
+    let waits = |pod: &Pod<'_>| pod.lease("app").is_ok_and(|view| matches!(view, LeaseView::Waiting { .. }));
+    let new = stage.eventually(seconds(40), "a new pod waits for the lease", |_| {
+        let pods = stage.pods("app=report")?;
+        Ok(pods.into_iter().find(|pod| ![lost.uid(), standby.uid()].contains(&pod.uid()) && waits(pod)))
+    })?;
+    stage.until_standbys("report", 1, seconds(20))?;
+    println!("{what}: followed {followed:?} and replaced {:?} after the death was seen", since.elapsed());
+    assert!(new.is_injected());
+    Ok(())
+}
+
+fn ended_as_lost(lost: &Pod<'_>) -> Result<()> {
+    let ended =
+        lost.until(seconds(30), "has ended", |pod| pod.last_end("app").is_ok_and(|it| it.is_some()))?;
+    let end = ended.last_end("app")?.context("no end")?;
+    assert_eq!(end.exit_code, 195, "{end:?}");
+    assert!(end.message.contains("lost"), "{end:?}");
+    assert_eq!(ended.restarts("app")?, 0, "the container was started again after the loss");
+    Ok(())
+}
+
+#[test]
+fn of_two_replicas_one_holds_and_the_other_runs_nothing() -> Result<()> {
+    let stage = Stage::open("pair")?;
+    open(&stage, &pair().script("echo \"fence $FENCEDLEASE_FENCE\"; while sleep 0.2; do :; done"))?;
+    let (holder, fence, standby) = both(&stage)?;
+
+    let said = format!("fence {fence}");
+    assert!(holder.logs("app")?.lines().any(|line| line == said), "in the environment");
+    assert_eq!(holder.shell("app", "cat $FENCEDLEASE_DIR/fence")?.trim(), fence.to_string());
+    let line = "curl -sS --unix-socket $FENCEDLEASE_SOCKET http://lease/v1/lease";
+    let said: Value = serde_json::from_str(&holder.shell("app", line)?)?;
+    assert_eq!((&said["state"], &said["fence"]), (&"ACTIVE".into(), &fence.into()));
+    assert_eq!(said["resource"], format!("{}/report", stage.namespace()));
+    assert!(holder.lost_flag("app")?.is_none());
+
+    assert!(!standby.logs("app")?.lines().any(|line| line.starts_with("fence")));
+    let names: Vec<String> = standby.processes("app")?.into_iter().map(|process| process.name).collect();
+    assert_eq!(names, ["fencedlease"], "nothing but the guard");
+    assert!(standby.shell("app", "cat $FENCEDLEASE_DIR/fence").is_err(), "a standby has no fence");
+    match standby.lease("app")? {
+        LeaseView::Waiting { holder: name, .. } => assert_eq!(name.as_deref(), Some(holder.name())),
+        other => bail!("the standby says {other:?}"),
+    }
+    assert!(holder.again()?.is_ready() && standby.again()?.is_ready());
+    Ok(())
+}
+
+#[test]
+fn a_holder_whose_renewals_are_dropped_is_dead_in_time_and_replaced() -> Result<()> {
+    let stage = Stage::open("dropped")?;
+    let redis = open(&stage, &pair())?;
+    let (holder, fence, standby) = both(&stage)?;
+    let (death, flag) = (holder.watch_death("app", seconds(30))?, holder.watch_flag(seconds(30))?);
+
+    redis.set(&holder, Fault::Drop { direction: Direction::Both })?;
+    let (dead_at, flag) = (death.seen()?, flag.seen()?);
+    let counted = redis.snapshot()?.client(holder.address()?);
+    assert!(counted.dropped_request_bytes > 0, "{counted:?}");
+    assert_eq!(redis.snapshot()?.client(standby.address()?).dropped_request_bytes, 0);
+
+    let (loss, noticed) = reported(&stage, &holder, fence)?;
+    assert_eq!((flag.reason.as_str(), loss.reason.as_str()), ("RenewalTimeout", "RenewalTimeout"));
+    assert_eq!(flag.resource, format!("{}/report", stage.namespace()));
+    in_time("cut off", dead_at, Duration::from_millis(flag.deadline_boottime_ms), Some(noticed));
+    follows_and_is_back(&stage, "cut off", &holder, fence, &standby)
+}
+
+#[test]
+fn a_holder_whose_redis_hangs_is_dead_in_time_and_followed_when_it_goes_on() -> Result<()> {
+    let stage = Stage::open("hangs")?;
+    let redis = open(&stage, &pair())?;
+    let (holder, fence, standby) = both(&stage)?;
+    let (death, flag) = (holder.watch_death("app", seconds(30))?, holder.watch_flag(seconds(30))?);
+
+    redis.freeze()?;
+    let frozen = states(&stage, &redis.pod()?, "redis")?;
+    assert!(!frozen.is_empty() && frozen.chars().all(|state| state == 'T'), "{frozen}");
+    let (dead_at, flag) = (death.seen()?, flag.seen()?);
+    assert!(states(&stage, &redis.pod()?, "redis")?.starts_with('T'), "it was frozen all the time");
+    redis.thaw()?;
+
+    let (loss, noticed) = reported(&stage, &holder, fence)?;
+    assert_eq!((flag.reason.as_str(), loss.reason.as_str()), ("RenewalTimeout", "RenewalTimeout"));
+    in_time("Redis hung", dead_at, Duration::from_millis(flag.deadline_boottime_ms), Some(noticed));
+    follows_and_is_back(&stage, "Redis hung", &holder, fence, &standby)
+}
+
+#[test]
+fn a_killed_sidecar_is_a_loss_that_its_successor_reports() -> Result<()> {
+    let stage = Stage::open("sidecar-killed")?;
+    let redis = open(&stage, &pair())?;
+    let (holder, fence, standby) = both(&stage)?;
+    let death = holder.watch_death("app", seconds(30))?;
+
+    holder.signal("fencedlease", "KILL")?;
+    let deadline = deadline_reckoned(&stage, &holder, &redis);
+    let dead_at = death.seen()?;
+    let restarted = holder.until(seconds(30), "the sidecar was killed", |pod| {
+        pod.last_end("fencedlease").is_ok_and(|end| end.is_some_and(|end| end.exit_code == 137))
+    })?;
+    assert!(restarted.restarts("fencedlease")? >= 1);
+    let (loss, noticed) = reported(&stage, &holder, fence)?;
+    assert_eq!(loss.reason, "SidecarRestarted");
+    in_time("sidecar killed", dead_at, deadline?, Some(noticed));
+    follows_and_is_back(&stage, "sidecar killed", &holder, fence, &standby)
+}
+
+#[test]
+fn a_stopped_sidecar_leaves_the_guard_to_act_alone_in_time() -> Result<()> {
+    let stage = Stage::open("sidecar-stopped")?;
+    let redis = open(&stage, &pair().script(STUBBORN))?;
+    let (holder, fence, standby) = both(&stage)?;
+    let death = holder.watch_death("app", seconds(30))?;
+
+    holder.signal("fencedlease", "STOP")?;
+    let stopped = states(&stage, &holder, "fencedlease")?;
+    assert!(!stopped.is_empty() && stopped.chars().all(|state| state == 'T'), "{stopped}");
+    let deadline = deadline_reckoned(&stage, &holder, &redis)?;
+    let dead_at = death.seen()?;
+    in_time("sidecar stopped", dead_at, deadline, None);
+    follows_and_is_back(&stage, "sidecar stopped", &holder, fence, &standby)
+}
+
+#[test]
+fn a_lease_deleted_by_somebody_else_ends_the_work_without_grace() -> Result<()> {
+    let stage = Stage::open("key-gone")?;
+    let redis = open(&stage, &pair().replicas(1).script(STUBBORN))?;
+    let holder = stage.holder("report", seconds(60))?;
+    let fence = stage.fence("report")?;
+    let (death, flag) = (holder.watch_death("app", seconds(30))?, holder.watch_flag(seconds(30))?);
+
+    assert_eq!(redis.cli(&["DEL", lease_key(&redis)?.trim()])?.trim(), "1");
+    let (dead_at, flag) = (death.seen()?, flag.seen()?);
+    let (loss, noticed) = reported(&stage, &holder, fence)?;
+    assert_eq!((flag.reason.as_str(), loss.reason.as_str()), ("KeyGone", "KeyGone"));
+    in_time("key deleted", dead_at, Duration::from_millis(flag.deadline_boottime_ms), Some(noticed));
+    assert!(noticed < GRACE, "{noticed:?} from the loss to the death: that was with grace");
+    ended_as_lost(&holder)?;
+    let next = stage.holder_above("report", fence, seconds(40))?;
+    assert_ne!(next.uid(), holder.uid(), "the pod was to be replaced");
+    Ok(())
+}
+
+/// Ignores SIGTERM; a grandchild that has left its session and lost its parent; and, once it may, a child whose
+/// real user is root, out of reach of the guard's signals.
+const HOSTILE: &str = r#"trap '' TERM
+(setsid sh -c 'trap "" TERM; while :; do sleep 0.2; done' &)
+until [ -u /busybox ]; do sleep 0.1; done
+/busybox su root -c 'trap "" TERM; while :; do sleep 0.2; done' &
+while :; do sleep 0.2; done"#;
+
+/// Puts a setuid root program into the container from its node, and lets it be used without a password.
+const GIVE_SETUID: &str = r#"cd "/proc/$1/root" && sed 's/^root:[^:]*:/root::/' etc/passwd >new && cat new >etc/passwd &&
+cp bin/busybox new && chown 0:0 new && chmod 4755 new && mv new busybox"#;
+
+#[test]
+fn a_hostile_workload_with_a_setuid_child_is_dead_in_time_to_the_last_process() -> Result<()> {
+    let stage = Stage::open("hostile")?;
+    let user = json!({"securityContext": {"runAsUser": 10001}});
+    let redis = open(&stage, &pair().script(HOSTILE).as_root().with_pod_spec(user))?;
+    let (holder, fence, standby) = both(&stage)?;
+    let guard = holder.processes("app")?.into_iter().find(|process| process.name == "fencedlease");
+    let guard = guard.context("there is no guard")?.pid.to_string();
+    NodeShell::on(&stage, holder.node()?)?.run(GIVE_SETUID, &[&guard])?;
+    let of_root = stage.eventually(seconds(10), "a process of root runs", |_| {
+        let owners = holder.shell("app", "stat -c '%u %n' /proc/[0-9]* 2>/dev/null || :")?;
+        Ok(owners.lines().find_map(|line| line.strip_prefix("0 /proc/")).map(str::to_owned))
+    })?;
+    let refused = holder.shell("app", &format!("kill -9 {of_root}")).unwrap_err();
+    assert!(format!("{refused:#}").contains("not permitted"), "{refused:#}");
+    let count = holder.processes("app")?.len();
+    assert!(count >= 4, "{:?}", holder.processes("app")?);
+    let (death, flag) = (holder.watch_death("app", seconds(30))?, holder.watch_flag(seconds(30))?);
+
+    redis.set(&holder, Fault::Drop { direction: Direction::Both })?;
+    redis
+        .until_counted(&holder, seconds(10), "dropped bytes", |counted| counted.dropped_request_bytes > 0)?;
+    let told = deadline_told(&holder);
+    let (dead_at, flag) = (death.seen()?, flag.seen()?);
+    let deadline = Duration::from_millis(flag.deadline_boottime_ms);
+    if let Ok(told) = told {
+        assert_eq!(told, deadline, "socket and flag tell one deadline");
+    }
+    let (_, noticed) = reported(&stage, &holder, fence)?;
+    in_time(&format!("hostile, {count} processes"), dead_at, deadline, Some(noticed));
+    assert!(noticed >= GRACE, "it was to be killed after the grace, not {noticed:?} after the loss");
+    follows_and_is_back(&stage, "hostile", &holder, fence, &standby)
+}
