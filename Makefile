@@ -10,7 +10,7 @@ LOCAL := --locked --workspace --exclude fencedlease-end-to-end
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check programs local end-to-end cluster clean cache-clean crds deny rust
+.PHONY: help demo test check programs local end-to-end recovery cluster clean cache-clean crds deny rust
 
 help: ## Print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; \
@@ -34,10 +34,12 @@ local: rust ## Integration tests that need no cluster: a real Redis, real proces
 	cargo test $(LOCAL) --test '*'
 
 end-to-end: rust ## Tests on a real Kubernetes, which is brought up and down
-	cargo test --locked -p fencedlease-cluster --bench recovery
 	$(CLUSTER) up --nodes 2
 	cargo test --locked -p fencedlease-end-to-end -- --test-threads=1; \
 		result=$$?; $(CLUSTER) down && exit $$result
+
+recovery: rust ## Kill the cluster's program at every step and see that nothing is left; ends a running cluster
+	cargo test --locked -p fencedlease-cluster --bench recovery
 
 cluster: rust ## Bring a real Kubernetes up on this machine and leave it there
 	$(CLUSTER) up
