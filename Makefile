@@ -1,6 +1,7 @@
 # Targets for people. What they do is in programs and tests; here is only what to call.
 export FENCEDLEASE_CACHE ?= $(HOME)/.cache/fencedlease
-export CARGO_TARGET_DIR ?= $(FENCEDLEASE_CACHE)/target
+# One for each checkout: cargo takes what another checkout built for its own, and would run that one's code.
+export CARGO_TARGET_DIR ?= $(FENCEDLEASE_CACHE)/target/$(firstword $(shell printf %s '$(CURDIR)' | cksum))
 
 DENY_VERSION := 0.20.2
 DENY := $(FENCEDLEASE_CACHE)/cargo-deny
