@@ -11,7 +11,7 @@ LOCAL := --locked --workspace --exclude fencedlease-end-to-end
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check programs local end-to-end recovery cluster clean cache-clean crds deny rust
+.PHONY: help demo test check programs local end-to-end recovery cluster env clean cache-clean crds deny rust
 
 help: ## Print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; \
@@ -44,6 +44,9 @@ recovery: rust ## Kill the cluster's program at every step and see that nothing 
 
 cluster: rust ## Bring a real Kubernetes up on this machine and leave it there
 	$(CLUSTER) up
+
+env: rust ## Print what makes kubectl and helm of your shell use that cluster: eval "$(make -s env)"
+	@$(CLUSTER) env
 
 clean: rust ## End the cluster and remove what it left on this machine
 	$(CLUSTER) down

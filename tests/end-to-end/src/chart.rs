@@ -2,6 +2,9 @@
 
 use fencedlease_cluster::error::Result;
 use fencedlease_cluster::kubectl::Kubectl;
+use fencedlease_cluster::target::Target;
+
+use crate::images;
 
 /// The namespace that the operator is installed in.
 pub const NAMESPACE: &str = "fencedlease-system";
@@ -11,16 +14,15 @@ pub const RELEASE: &str = "fencedlease";
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/fencedlease");
 
 /// Installs or upgrades the chart and waits until the operator is ready. `more` are further helm arguments.
-pub fn install(kubectl: &Kubectl, more: &[&str]) -> Result<String> {
+pub fn install(kubectl: &Kubectl, target: Target, more: &[&str]) -> Result<String> {
     let mut command = kubectl.helm(&["upgrade", "--install", RELEASE, CHART, "--namespace", NAMESPACE]);
     command.args(["--create-namespace", "--wait", "--timeout=120s"]);
-    for (part, image) in [
-        ("operator", "fencedlease.dev/operator"),
-        ("sidecar", "fencedlease.dev/sidecar"),
-        ("redis", "fencedlease.dev/redis"),
-        ("test", "fencedlease.dev/busybox"),
-    ] {
-        command.args(["--set", &format!("{part}.image.repository={image},{part}.image.tag=dev")]);
+    for (part, image) in
+        [("operator", "operator"), ("sidecar", "sidecar"), ("redis", "redis"), ("test", "busybox")]
+    {
+        let reference = images::as_known_to(target, &format!("fencedlease.dev/{image}:dev"));
+        let repository = reference.trim_end_matches(":dev");
+        command.args(["--set", &format!("{part}.image.repository={repository},{part}.image.tag=dev")]);
     }
     command.args(more);
     fencedlease_cluster::command::run(&mut command)

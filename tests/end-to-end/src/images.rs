@@ -4,17 +4,32 @@ use anyhow::{Context as _, Result};
 use fencedlease_cluster::cluster::{load_images, named_images};
 use fencedlease_cluster::images;
 use fencedlease_cluster::progress::Progress;
-use fencedlease_cluster::target::{Target, deliver_to_current};
+use fencedlease_cluster::target::{Target, deliver_to_current, image_reference};
 
 use crate::cluster::Cluster;
 
 /// What the workloads of tests run.
-pub(crate) const FOR_TESTS: [&str; 3] = ["busybox", "redis", "faultproxy"];
+pub const FOR_TESTS: [&str; 3] = ["busybox", "redis", "faultproxy"];
 /// What is tested.
-pub(crate) const OURS: [&str; 2] = ["operator", "sidecar"];
+pub const OURS: [&str; 2] = ["operator", "sidecar"];
+
+/// Manifests or names with our images as the cluster in use knows them: with `CLUSTER=current` they may lie in
+/// `IMAGE_REGISTRY`.
+pub fn as_known_to(target: Target, text: &str) -> String {
+    let registry = std::env::var("IMAGE_REGISTRY").ok().filter(|_| target == Target::Current);
+    referred_to(registry.as_deref(), text)
+}
+
+/// The same for this registry.
+fn referred_to(registry: Option<&str>, text: &str) -> String {
+    FOR_TESTS.iter().chain(&OURS).fold(text.to_owned(), |text, name| {
+        let ours = format!("fencedlease.dev/{name}:dev");
+        text.replace(&ours, &image_reference(&ours, registry))
+    })
+}
 
 /// Builds images and hands them to the cluster; does work only for what changed.
-pub(crate) fn hand_over(cluster: &Cluster, names: &[&str], progress: &Progress) -> Result<()> {
+pub fn hand_over(cluster: &Cluster, names: &[&str], progress: &Progress) -> Result<()> {
     let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
     match cluster.target() {
         Target::Own => load_images(cluster.paths(), &names, progress)?,
@@ -31,3 +46,6 @@ pub(crate) fn digest(cluster: &Cluster, name: &str, progress: &Progress) -> Resu
     let built = images::build(cluster.paths().cache(), progress, |image| image.file() == name)?;
     Ok(built.first().with_context(|| format!("there is no image {name}"))?.digest.clone())
 }
+
+#[cfg(test)]
+mod tests;

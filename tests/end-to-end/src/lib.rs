@@ -27,7 +27,7 @@ mod cluster;
 mod death;
 mod events;
 mod flag;
-mod images;
+pub mod images;
 mod journal;
 mod lease;
 mod node_shell;

@@ -29,7 +29,7 @@ pub(crate) fn install_once(cluster: &Cluster) -> Result<()> {
     images::hand_over(cluster, &images::OURS, &progress).context("cannot hand our images to the cluster")?;
     let build = images::digest(cluster, "operator", &progress)?;
     progress.step("Installing the chart of this checkout");
-    chart::install(cluster.kubectl(), &["--set", "redis.embedded=true"])
+    chart::install(cluster.kubectl(), cluster.target(), &["--set", "redis.embedded=true"])
         .context("cannot install the chart")?;
     let patch = json!({"spec": {"template": {"metadata": {"annotations": {BUILD: build}}}}});
     run(cluster, &["patch", DEPLOYMENT, "--patch", &patch.to_string()])?;

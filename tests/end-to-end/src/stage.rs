@@ -70,7 +70,7 @@ impl Stage {
 
     /// Applies manifests that are written as YAML.
     pub fn apply_yaml(&self, manifests: &str) -> Result<String> {
-        Ok(self.namespace.apply(manifests)?)
+        Ok(self.namespace.apply(&images::as_known_to(self.cluster.target(), manifests))?)
     }
 
     /// Applies a manifest that is to be refused, and gives the message. Fails if it is not.

@@ -13,6 +13,7 @@ use anyhow::Result;
 use fencedlease_cluster::kubectl::Kubectl;
 use fencedlease_cluster::paths::Paths;
 use fencedlease_cluster::progress::Progress;
+use fencedlease_cluster::target::Target;
 
 /// The namespace that the demo uses, and empties when it is run again.
 pub(crate) const NAMESPACE: &str = "fencedlease-demo";
@@ -34,7 +35,7 @@ fn run() -> Result<()> {
     }
     let paths = Paths::from_env()?;
     let progress = Progress::start();
-    let kubectl = Kubectl::new(&paths);
+    let kubectl = Kubectl::for_target(&paths, Target::from_env()?);
     setup::cluster_with_chart(&paths, &kubectl, &progress)?;
     setup::redis_behind_proxy(&kubectl, &progress)?;
     setup::guarded_deployment(&kubectl, &progress)?;

@@ -3,11 +3,12 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use fencedlease_cluster::cluster::{load_images, up};
+use fencedlease_cluster::cluster::up;
 use fencedlease_cluster::kubectl::Kubectl;
 use fencedlease_cluster::paths::Paths;
 use fencedlease_cluster::progress::Progress;
-use fencedlease_end_to_end::chart;
+use fencedlease_cluster::target::{Target, check_current};
+use fencedlease_end_to_end::{Cluster, chart, images};
 
 use crate::NAMESPACE;
 
@@ -18,11 +19,16 @@ const SHELL_IMAGES: [&str; 2] = ["docker.io/library/busybox:1.37", "fencedlease.
 
 /// A cluster with the operator, its installation's Redis being the one of the demo's namespace.
 pub(crate) fn cluster_with_chart(paths: &Paths, kubectl: &Kubectl, progress: &Progress) -> Result<()> {
-    up(paths, 1, progress)?;
-    load_images(paths, &[], progress)?;
+    let target = Target::from_env()?;
+    match target {
+        Target::Own => up(paths, 1, progress)?,
+        Target::Current => check_current(kubectl, 1, progress)?,
+    }
+    let cluster = Cluster::in_use()?;
+    images::hand_over(&cluster, &[&images::FOR_TESTS[..], &images::OURS[..]].concat(), progress)?;
     progress.step("Installing the chart, with the demo's Redis as the installation's");
     let redis = format!("redis.addresses={{redis.{NAMESPACE}.svc:6379}}");
-    chart::install(kubectl, &["--set", &redis])?;
+    chart::install(kubectl, target, &["--set", &redis])?;
     Ok(())
 }
 
@@ -52,7 +58,10 @@ pub(crate) fn guarded_deployment(kubectl: &Kubectl, progress: &Progress) -> Resu
 /// Applies manifests in the demo's namespace.
 pub(crate) fn apply(kubectl: &Kubectl, manifests: &str) -> Result<String> {
     let mut command = kubectl.command(&["apply", "--namespace", NAMESPACE, "--filename=-"]);
-    Ok(fencedlease_cluster::command::run_with_input(&mut command, manifests)?)
+    Ok(fencedlease_cluster::command::run_with_input(
+        &mut command,
+        &images::as_known_to(Target::from_env()?, manifests),
+    )?)
 }
 
 /// The demo's FencedLease as it stands.

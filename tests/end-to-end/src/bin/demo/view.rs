@@ -21,5 +21,5 @@ pub(crate) fn tell(line: &str) {
 
 /// What makes kubectl of a reader's shell use the cluster.
 pub(crate) fn environment() -> &'static str {
-    "eval \"$(cargo run -q -p fencedlease-cluster --bin cluster -- env)\""
+    "eval \"$(make -s env)\""
 }
