@@ -15,3 +15,6 @@ pub fn renewal_outcome(answer: &Result<RenewReply, CallError>) -> RenewalOutcome
     };
     RenewalOutcome::Failed { reason, message }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,6 +38,11 @@ impl<T> Mailbox<T> {
         let _ = rustix::io::read(&self.bell, &mut [0_u8; 8]);
     }
 
+    /// Rings it again, for letters that were left where they are.
+    pub fn ring(&self) {
+        ring(&self.bell);
+    }
+
     /// The next letter, if there is one.
     pub fn take(&self) -> Option<T> {
         self.receiver.try_recv().ok()
@@ -56,8 +61,7 @@ impl<T> Post<T> {
     /// Sends a letter. Without a watching thread there is nobody to miss it: the process is ending.
     pub fn send(&self, letter: T) {
         if self.sender.send(letter).is_ok() {
-            // A full counter is a bell that rings.
-            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+            ring(&self.bell);
         }
     }
 }
@@ -66,4 +70,9 @@ impl<T> Clone for Post<T> {
     fn clone(&self) -> Self {
         Self { sender: self.sender.clone(), bell: Arc::clone(&self.bell) }
     }
+}
+
+fn ring(bell: &OwnedFd) {
+    // A full counter is a bell that rings.
+    let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
 }

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencedlease_core::RenewalOutcome;
 use fencedlease_redis::agent::{self, Answer, Call, Hint, Notice, Notify, Order, Request};
 use fencedlease_redis::{
-    Acquire, AcquireReply, CallError, CredentialProvider, LeaseKeys, Place, Release, Renew, RenewReply,
-    Server,
+    Acquire, AcquireReply, CallError, CredentialProvider, LeaseKeys, Place, Release, Renew, Server,
+    renewal_outcome,
 };
+use fencedlease_wire::ResourceName;
 use fencedlease_wire::settings::RedisSettings;
-use fencedlease_wire::{LossReason, ResourceName};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::mailbox::Post;
@@ -78,7 +77,7 @@ fn event(notice: Notice) -> Event {
         Notice::Hint(hint) => Event::ReleaseHeard { published: hint == Hint::Released },
         Notice::Outcome { id, answer } => match answer {
             Answer::Acquire(reply) => Event::AcquireAnswered { call: id, answer: acquired(reply) },
-            Answer::Renew(reply) => Event::RenewAnswered { call: id, outcome: renewed(reply) },
+            Answer::Renew(reply) => Event::RenewAnswered { call: id, outcome: renewal_outcome(&reply) },
             Answer::Release(reply) => {
                 if let Err(error) = reply {
                     tracing::warn!(%error, "the lease could not be released; it runs out by itself");
@@ -100,28 +99,3 @@ fn acquired(reply: Result<AcquireReply, CallError>) -> AcquireAnswer {
         Err(error) => AcquireAnswer::Failed { kind: error.standing(), message: error.to_string() },
     }
 }
-
-fn renewed(reply: Result<RenewReply, CallError>) -> RenewalOutcome {
-    let failed = |reason, message| RenewalOutcome::Failed { reason, message };
-    match reply {
-        Ok(RenewReply::Renewed { .. }) => RenewalOutcome::Confirmed,
-        Ok(RenewReply::SequenceLost { found }) => {
-            let found = found.map_or_else(|| "none".to_owned(), |fence| fence.to_string());
-            failed(
-                LossReason::SequenceLost,
-                format!("Redis has lost data: its sequence was {found}, below our fence"),
-            )
-        }
-        Ok(RenewReply::OtherOwner { holder, .. }) => {
-            let holder = holder.map_or_else(String::new, |holder| format!(": {holder}"));
-            failed(LossReason::OtherOwner, format!("Redis says that another owner has the lease{holder}"))
-        }
-        Ok(RenewReply::KeyGone { .. }) => {
-            failed(LossReason::KeyGone, "Redis says that there is no lease".to_owned())
-        }
-        Err(error) => failed(error.loss_reason(), error.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests;

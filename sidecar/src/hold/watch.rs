@@ -1,6 +1,7 @@
 //! The thread that watches the instants. It owns the pod machine and serves `guard.sock` itself, so that
 //! nothing stands between a loss and the word to the guards. It never waits for anything but `poll`.
 
+mod closer;
 mod connection;
 mod guards;
 
@@ -38,6 +39,9 @@ pub struct Letter {
 const HEARTBEAT: Duration = Duration::from_secs(1);
 /// How long the scheduler shall let this thread run at a time: it needs little, but soon.
 const SLICE: Duration = Duration::from_micros(100);
+
+/// Letters that are read before the instants are looked at again.
+const LETTERS: u32 = 64;
 
 /// Where the watching thread's words go. Sending to any of them never waits.
 #[derive(Debug)]
@@ -91,7 +95,7 @@ impl Watch {
             pod,
             mailbox,
             signals,
-            sockets: GuardSockets::new(listener),
+            sockets: GuardSockets::new(listener)?,
             timer: BootTimer::new()?,
             suspends: SuspendWatch::new(ClockReading::take()),
             outlets,
@@ -156,8 +160,14 @@ impl Watch {
     fn read(&mut self, ready: &Ready) -> io::Result<()> {
         if ready.mail {
             self.mailbox.silence();
+            let mut left = LETTERS;
             while let Some(Letter { event, at }) = self.mailbox.take() {
                 self.feed(event, at)?;
+                left -= 1;
+                if left == 0 {
+                    self.mailbox.ring();
+                    break;
+                }
             }
         }
         for event in self.sockets.serve(&ready.sockets, clock::now()) {

@@ -18,6 +18,8 @@ use crate::sys;
 const MAX_LINES: u32 = 256;
 /// What a client that does not read may leave unread.
 const MAX_OUTPUT_BYTES: usize = 16 * 1024;
+/// `SCM_MAX_FD`, what one message can carry: what does not fit is closed by the kernel, while we wait.
+const MAX_DESCRIPTORS: usize = 253;
 /// `PIDFD_FS_MAGIC`: here each process has one inode, so that two pidfds can be compared (Linux 6.9).
 const PIDFS: i64 = 0x5049_4446;
 
@@ -31,6 +33,8 @@ pub(super) struct Connection {
     peer: Option<OwnedFd>,
     /// The pidfd that came with the first bytes.
     sent: Option<OwnedFd>,
+    /// What else came. Not closed here: that can take as long as the client likes.
+    unwanted: Vec<OwnedFd>,
     pub(super) has_greeted: bool,
     lines: u32,
     input: Vec<u8>,
@@ -61,6 +65,10 @@ pub(super) enum Cut {
     TooMuch,
     #[error("the client does not read")]
     Clogged,
+    #[error("it brought more descriptors than the one pidfd of a hello")]
+    Descriptors,
+    #[error("too much that clients sent is still to be closed")]
+    Busy,
     #[error("the first line is no hello, or came without a pidfd of the process that said it")]
     NoProof,
 }
@@ -75,6 +83,7 @@ impl Connection {
             socket,
             opened_at,
             sent: None,
+            unwanted: Vec::new(),
             has_greeted: false,
             lines: 0,
             input: Vec::new(),
@@ -127,6 +136,11 @@ impl Connection {
         Ok(())
     }
 
+    /// How many descriptors this connection keeps open.
+    pub(super) fn descriptors(&self) -> usize {
+        1 + usize::from(self.peer.is_some()) + usize::from(self.sent.is_some()) + self.unwanted.len()
+    }
+
     pub(super) fn has_output(&self) -> bool {
         !self.output.is_empty()
     }
@@ -156,7 +170,7 @@ impl Connection {
 
     /// `None` if nothing has arrived.
     fn receive(&mut self, chunk: &mut [u8]) -> Result<Option<usize>, Cut> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
         let received = match recvmsg(&self.socket, &mut [IoSliceMut::new(chunk)], &mut control, flags) {
@@ -167,16 +181,14 @@ impl Connection {
         };
         for message in control.drain() {
             if let RecvAncillaryMessage::ScmRights(fds) = message {
-                // The first one counts; all others are closed by being dropped.
                 let mut fds = fds;
-                let first = fds.next();
                 if self.sent.is_none() && !self.has_greeted {
-                    self.sent = first;
+                    self.sent = fds.next();
                 }
-                fds.for_each(drop);
+                self.unwanted.extend(fds);
             }
         }
-        Ok(Some(received.bytes))
+        if self.unwanted.is_empty() { Ok(Some(received.bytes)) } else { Err(Cut::Descriptors) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! `guard.sock`: all connections of guards, and the pidfds that prove their deaths.
 
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 
+use super::closer::Closer;
 use super::connection::{Connection, Cut, Word};
 use crate::hold::pod::{ConnectionId, Event, GuardAction, LifeId};
 
@@ -29,7 +31,8 @@ pub(super) struct GuardSockets {
     lives: Vec<(LifeId, OwnedFd)>,
     gone: VecDeque<(ConnectionId, Cut)>,
     accepted: u64,
-    /// Accepting failed: not tried again before this.
+    closer: Closer,
+    /// Accepting failed, or much is still to be closed: not tried again before this.
     accept_again_at: Option<BootTime>,
 }
 
@@ -45,15 +48,17 @@ pub(super) struct Ready {
 // === impl GuardSockets ===
 
 impl GuardSockets {
-    pub(super) fn new(listener: OwnedFd) -> Self {
-        Self {
+    /// Serves this listener. Fails if no thread can be started.
+    pub(super) fn new(listener: OwnedFd) -> io::Result<Self> {
+        Ok(Self {
             listener,
             connections: Vec::new(),
             lives: Vec::new(),
             gone: VecDeque::new(),
             accepted: 0,
+            closer: Closer::start()?,
             accept_again_at: None,
-        }
+        })
     }
 
     /// Adds what is to be polled; [`Self::ready`] takes the outcome in the same order.
@@ -96,8 +101,13 @@ impl GuardSockets {
     pub(super) fn serve(&mut self, ready: &Ready, now: BootTime) -> Vec<Event> {
         let mut words = Vec::new();
         for id in self.to_read(ready) {
-            self.attempt(id, |connection| connection.read(&mut words));
+            let behind = self.closer.is_behind();
+            self.attempt(id, |connection| {
+                // Who is no guard yet may bring more to close. A guard comes again.
+                if behind && !connection.has_greeted { Err(Cut::Busy) } else { connection.read(&mut words) }
+            });
         }
+        self.disregard_gone_newcomers(&mut words);
         for id in &ready.writable {
             self.attempt(*id, Connection::flush);
         }
@@ -107,7 +117,7 @@ impl GuardSockets {
         let closable = |connection: &Connection| {
             connection.closing && (!connection.has_output() || now >= connection.opened_at + HELLO_PATIENCE)
         };
-        self.connections.retain(|connection| !silent(connection) && !closable(connection));
+        self.remove_all(|connection| silent(connection) || closable(connection));
         self.accept_again_at = self.accept_again_at.filter(|at| now < *at);
         if ready.listener {
             self.accept(now);
@@ -146,7 +156,7 @@ impl GuardSockets {
                 if let Some(found) = found {
                     found.closing = true;
                 }
-                self.connections.retain(|found| !found.closing || found.has_output());
+                self.remove_all(|found| found.closing && !found.has_output());
             }
             GuardAction::Forget { life } => self.lives.retain(|(known, _)| *known != life),
         }
@@ -165,6 +175,10 @@ impl GuardSockets {
 
     fn accept(&mut self, now: BootTime) {
         for _ in 0..ACCEPTS {
+            if self.closer.is_behind() {
+                self.accept_again_at = Some(now + ACCEPT_PAUSE);
+                return;
+            }
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let socket = match accept_with(&self.listener, flags) {
                 Ok(socket) => socket,
@@ -178,9 +192,10 @@ impl GuardSockets {
             if self.connections.len() >= MAX_CONNECTIONS {
                 let Some(oldest) = self.connections.iter().position(|connection| !connection.has_greeted)
                 else {
+                    self.closer.close(socket, 1);
                     return;
                 };
-                self.connections.remove(oldest);
+                self.remove(oldest);
             }
             self.accepted += 1;
             self.connections.push(Connection::new(ConnectionId(self.accepted), socket, now));
@@ -190,10 +205,36 @@ impl GuardSockets {
     fn attempt(&mut self, id: ConnectionId, act: impl FnOnce(&mut Connection) -> Result<(), Cut>) {
         let Some(place) = self.connections.iter().position(|connection| connection.id == id) else { return };
         if let Err(cut) = act(&mut self.connections[place]) {
-            let connection = self.connections.remove(place);
-            if connection.has_greeted {
+            if self.connections[place].has_greeted {
                 self.gone.push_back((id, cut));
             }
+            self.remove(place);
+        }
+    }
+
+    /// A hello from a connection that was cut right after it is as good as not said: there is no pidfd any more that
+    /// could prove the guard's death.
+    fn disregard_gone_newcomers(&mut self, words: &mut Vec<(ConnectionId, Word)>) {
+        let gone: Vec<ConnectionId> = words
+            .iter()
+            .filter(|(id, word)| {
+                matches!(word, Word::Hello(_)) && !self.connections.iter().any(|it| it.id == *id)
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        words.retain(|(id, _)| !gone.contains(id));
+        self.gone.retain(|(id, _)| !gone.contains(id));
+    }
+
+    fn remove(&mut self, place: usize) {
+        let connection = self.connections.remove(place);
+        let weight = connection.descriptors();
+        self.closer.close(connection, weight);
+    }
+
+    fn remove_all(&mut self, unwanted: impl Fn(&Connection) -> bool) {
+        while let Some(place) = self.connections.iter().position(&unwanted) {
+            self.remove(place);
         }
     }
 }
@@ -205,3 +246,6 @@ fn event((connection, word): (ConnectionId, Word)) -> (ConnectionId, Event) {
     };
     (connection, event)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,12 @@
-use fencedlease_wire::Fence;
+use std::time::Duration;
+
+use fencedlease_wire::{Fence, LossReason};
 
 use super::*;
 
 #[test]
 fn only_a_confirmed_renewal_is_none_that_failed() {
-    let reason = |reply| match renewed(reply) {
+    let reason = |reply| match renewal_outcome(&reply) {
         RenewalOutcome::Confirmed => None,
         RenewalOutcome::Failed { reason, .. } => Some(reason),
     };
