@@ -11,6 +11,11 @@
 {{ include "fencedlease.operator" . | trimSuffix "-operator" }}-redis
 {{- end -}}
 
+{{/* The policy that looks at pods which ask for a lease. */}}
+{{- define "fencedlease.guardedPods" -}}
+{{ include "fencedlease.operator" . | trimSuffix "-operator" }}-guarded-pods
+{{- end -}}
+
 {{- define "fencedlease.labels" -}}
 app.kubernetes.io/name: fencedlease
 app.kubernetes.io/instance: {{ .Release.Name }}

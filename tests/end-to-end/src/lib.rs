@@ -22,6 +22,7 @@
 
 #![allow(clippy::disallowed_types, reason = "tests measure waits of their own, never a lease")]
 
+mod admission;
 pub mod chart;
 mod cluster;
 mod death;
@@ -37,6 +38,7 @@ mod redis;
 mod stage;
 mod workload;
 
+pub use admission::WebhookChanged;
 pub use cluster::Cluster;
 pub use death::DeathWatch;
 pub use fencedlease_faults::{Counters, Direction, Fault, Snapshot};

@@ -144,7 +144,7 @@ fn images_once(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-fn refusal(outcome: Result<String, Error>) -> Result<String> {
+pub(crate) fn refusal(outcome: Result<String, Error>) -> Result<String> {
     match outcome {
         Ok(printed) => bail!("was to be refused, and was not: {printed}"),
         Err(Error::Command { output, .. }) => Ok(output),
