@@ -25,6 +25,7 @@ const SLICE: Duration = Duration::from_micros(100);
 
 /// Guards until the container's end. Returns only if it cannot guard here.
 pub fn run(args: GuardArgs) -> ExitCode {
+    end_at_panic();
     // First of all: the kernel drops a signal for PID 1 that it neither blocks nor handles.
     let signals = SignalFd::of_all();
     let log = Log::new(args.container.clone());
@@ -50,3 +51,14 @@ pub fn run(args: GuardArgs) -> ExitCode {
     sys::kill_everything();
     refuse(&format!("{error:#}"))
 }
+
+/// A panic is the end of everything here, at once: the default report goes to a standard error that may be stuck.
+fn end_at_panic() {
+    std::panic::set_hook(Box::new(|_| {
+        sys::kill_everything();
+        sys::exit_now(exit::CANNOT_GUARD);
+    }));
+}
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ pub mod admin;
 pub mod credentials;
 pub mod facts;
 pub mod files;
+mod http;
 pub mod log;
 pub mod mailbox;
 pub mod metrics;

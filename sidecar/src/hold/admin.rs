@@ -1,7 +1,10 @@
 //! Probes and metrics on the pod's address: `/startup`, `/ready` and `/metrics`. A probe answers 200 or 503
-//! with one line that says what is missing.
+//! with one line that says what is missing. Anybody in the cluster can reach them, so that who came last, such as
+//! the kubelet's probe, is served before who has been idle longest.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State as Shared;
@@ -12,9 +15,18 @@ use axum::routing::get;
 use fencedlease_core::BootTime;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
 
+use super::http::{is_passing, serve_client};
 use super::metrics::Metrics;
 use super::pod::Published;
+
+/// Clients at a time; for one more the oldest makes room.
+pub const MAX_CLIENTS: usize = 64;
+/// How long a client may take for a request, or be idle between two.
+const IDLE: Duration = Duration::from_secs(10);
+/// How long a client may stay at all: one that does not read its answer is not waited for longer.
+const STAY: Duration = Duration::from_mins(5);
 
 /// What probes and metrics are answered from.
 #[derive(Clone)]
@@ -36,7 +48,29 @@ pub async fn serve(listener: TcpListener, admin: Admin) -> std::io::Result<()> {
         .route("/ready", get(ready))
         .route("/metrics", get(metrics))
         .with_state(admin);
-    axum::serve(listener, routes).await
+    let mut clients = JoinSet::new();
+    let mut by_age: VecDeque<AbortHandle> = VecDeque::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    by_age.retain(|client| !client.is_finished());
+                    if by_age.len() >= MAX_CLIENTS && let Some(oldest) = by_age.pop_front() {
+                        oldest.abort();
+                    }
+                    let client = tokio::time::timeout(STAY, serve_client(stream, routes.clone(), IDLE));
+                    by_age.push_back(clients.spawn(client));
+                }
+                Err(error) if is_passing(&error) => tokio::time::sleep(Duration::from_millis(50)).await,
+                Err(error) => return Err(error),
+            },
+            Some(ended) = clients.join_next() => {
+                if let Err(error) = ended && error.is_panic() {
+                    return Err(std::io::Error::other(error));
+                }
+            }
+        }
+    }
 }
 
 async fn startup(Shared(admin): Shared<Admin>) -> Response {

@@ -27,6 +27,8 @@ pub fn start(filter: &str) -> io::Result<Flush> {
         .with_writer(Lines(sender.clone()))
         .finish();
     tracing::subscriber::set_global_default(subscriber).map_err(io::Error::other)?;
+    // The default report of a panic waits for standard error. Who runs the threads ends the process.
+    std::panic::set_hook(Box::new(|panic| tracing::error!(detail = %panic, "panicked")));
     Ok(Flush(sender))
 }
 

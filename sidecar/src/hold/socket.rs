@@ -16,13 +16,11 @@ use axum::{Json, Router};
 use fencedlease_core::BootTime;
 use fencedlease_wire::socket::{CommitCheck, CommitVerdict, ErrorBody, ErrorDetail};
 use hyper::body::Bytes;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::http::{is_passing, serve_client};
 use super::pod::{Published, State};
 
 mod events;
@@ -63,7 +61,11 @@ pub async fn serve(listener: UnixListener, socket: Socket) -> std::io::Result<()
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     if let Some(seat) = Seat::take(&clients, MAX_CLIENTS) {
-                        connections.spawn(serve_client(stream, routes.clone(), seat));
+                        let routes = routes.clone();
+                        connections.spawn(async move {
+                            let _seat = seat;
+                            serve_client(stream, routes, IDLE).await;
+                        });
                     } else if let Some(seat) = Seat::take(&turned_away, MAX_TURNED_AWAY) {
                         connections.spawn(turn_away(stream, seat));
                     }
@@ -100,16 +102,6 @@ impl Drop for Seat {
     }
 }
 
-async fn serve_client(stream: UnixStream, routes: Router, _seat: Seat) {
-    // A client that breaks off or speaks no HTTP is its own trouble.
-    let _ = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(IDLE)
-        .max_buf_size(16 * 1024)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes))
-        .await;
-}
-
 /// Tells a client to come again. Its request is taken in first: a socket that is closed with bytes unread
 /// resets the connection, and the client would not see the answer.
 async fn turn_away(stream: UnixStream, _seat: Seat) {
@@ -126,11 +118,6 @@ async fn turn_away(stream: UnixStream, _seat: Seat) {
     };
     // A client that is slow even at this sees the connection close.
     let _ = tokio::time::timeout(TURN_AWAY, exchange).await;
-}
-
-fn is_passing(error: &std::io::Error) -> bool {
-    let codes = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::ECONNABORTED, libc::EINTR];
-    error.raw_os_error().is_some_and(|code| codes.contains(&code))
 }
 
 fn routes(socket: Socket) -> Router {

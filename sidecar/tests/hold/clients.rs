@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, IoSlice, Read as _, Write as _};
 use std::mem::MaybeUninit;
+use std::net::TcpStream;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -24,6 +25,27 @@ const STUBBORN: &str = "trap '' TERM; echo up > $DIR/up; while :; do sleep 0.02;
 fn late_renewals(pod: &Pod) -> f64 {
     let count = pod.metric("fencedlease_renewal_lateness_seconds_count");
     count - pod.metric("fencedlease_renewal_lateness_seconds_bucket{le=\"0.25\"}")
+}
+
+#[test]
+fn idle_and_slow_clients_of_the_admin_port_keep_no_probe_out() {
+    let world = World::new();
+    let pod = Pod::start("one", world.redis.address(), |_| {});
+    let _container = pod.run("app", "sleep 60");
+    pod.until("ACTIVE");
+    let mut clients = Vec::new();
+    for number in 0..300 {
+        let mut client = TcpStream::connect(pod.admin()).unwrap();
+        let words: &[u8] = if number % 2 == 0 { b"" } else { b"GET /ready HTT" };
+        client.write_all(words).unwrap();
+        clients.push(client);
+        if number % 50 == 0 {
+            assert_eq!(pod.probe("/ready").status, 200, "after {number}");
+        }
+    }
+    assert_eq!(pod.probe("/ready").status, 200);
+    clients[0].set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    assert_eq!(clients[0].read(&mut [0; 1]).unwrap(), 0, "the oldest has made room");
 }
 
 #[test]

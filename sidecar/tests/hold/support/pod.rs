@@ -116,6 +116,11 @@ impl Pod {
         self.ask("GET", "/v1/lease", "").unwrap().json()
     }
 
+    /// Where probes and metrics are.
+    pub(crate) fn admin(&self) -> SocketAddr {
+        self.admin
+    }
+
     pub(crate) fn probe(&self, path: &str) -> Answer {
         over_tcp(self.admin, path).unwrap()
     }
