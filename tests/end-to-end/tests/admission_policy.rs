@@ -221,10 +221,11 @@ fn with_containers(pod: &Value, count: usize) -> Value {
 }
 
 /// A second mutator: the API server's own, in this namespace, for pods that are injected already. What it breaks,
-/// the pod's annotation says.
+/// the pod's annotation says. It must look at the bare pod too: only who was asked at first is asked again.
 fn mutator(namespace: &str) -> Value {
+    let injected = "object.metadata.?labels[?'fencedlease.dev/injected'].orValue('') == 'true'";
     let breaks = |what: &str, patch: &str| {
-        let asked = format!("object.metadata.?annotations[?'{BREAKS}'].orValue('') == '{what}'");
+        let asked = format!("{injected} && object.metadata.annotations['{BREAKS}'] == '{what}'");
         json!({"patchType": "JSONPatch", "jsonPatch": {"expression": format!("{asked} ? [{patch}] : []")}})
     };
     let remove = |path: &str| format!("JSONPatch{{op: 'remove', path: '{path}'}}");
@@ -232,6 +233,8 @@ fn mutator(namespace: &str) -> Value {
     let sidecar = sidecar.map(|field| remove(&format!("/spec/initContainers/0/{field}"))).join(", ");
     let command =
         "JSONPatch{op: 'replace', path: '/spec/containers/0/command', value: ['sh', '-c', 'sleep 100']}";
+    let resources =
+        json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]});
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
         "metadata": {"name": namespace},
@@ -240,13 +243,11 @@ fn mutator(namespace: &str) -> Value {
             "failurePolicy": "Fail",
             "matchConstraints": {
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-                "resourceRules": [
-                    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]},
-                ],
+                "resourceRules": [resources],
             },
             "matchConditions": [{
-                "name": "injected",
-                "expression": "object.metadata.?labels[?'fencedlease.dev/injected'].orValue('') == 'true'",
+                "name": "of-the-test",
+                "expression": format!("'{BREAKS}' in object.metadata.?annotations.orValue({{}})"),
             }],
             "mutations": [
                 breaks("sidecar", &sidecar),
