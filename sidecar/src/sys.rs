@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt as _;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -235,11 +236,12 @@ unsafe impl Send for SharedPage {}
 unsafe impl Sync for SharedPage {}
 
 impl SharedPage {
-    /// Maps the first page of a file, which is made as long as that and filled with zeros if it is shorter.
+    /// Maps the first page of a file, which is filled up with zeros if it is shorter. They are written, since a
+    /// page that has no room on a full volume is a SIGBUS at its first use.
     pub fn map(file: &File) -> io::Result<Self> {
-        if file.metadata()?.len() < SHARED_PAGE_BYTES as u64 {
-            file.set_len(SHARED_PAGE_BYTES as u64)?;
-        }
+        let length = file.metadata()?.len();
+        let there = usize::try_from(length).map_err(io::Error::other)?.min(SHARED_PAGE_BYTES);
+        file.write_all_at(&[0; SHARED_PAGE_BYTES][there..], length)?;
         // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing of ours.
         let start = unsafe {
             libc::mmap(

@@ -8,6 +8,15 @@ use crate::{EndReason, Fence, HoldingId};
 /// The longest line, newline included. A longer one is answered by closing the connection.
 pub const MAX_LINE_BYTES: usize = 4096;
 
+/// The longest message for people in a line, in characters: however JSON has to escape them, the line stays far
+/// below [`MAX_LINE_BYTES`], whose excess would cost the word that matters.
+pub const MAX_MESSAGE_CHARS: usize = 500;
+
+/// A message for people as it may stand in a line: its first [`MAX_MESSAGE_CHARS`] characters.
+pub fn bounded(message: &str) -> String {
+    message.chars().take(MAX_MESSAGE_CHARS).collect()
+}
+
 /// From a guard to the sidecar.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
@@ -117,3 +126,6 @@ pub enum ToGuard {
         message: String,
     },
 }
+
+#[cfg(test)]
+mod tests;

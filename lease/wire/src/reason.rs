@@ -85,6 +85,12 @@ impl LossReason {
         }
     }
 
+    /// Whether it is what Redis answered, or that it did not: people then want to know which Redis.
+    pub fn is_about_redis(self) -> bool {
+        matches!(self, Self::RenewalTimeout | Self::RenewalError | Self::ConnectionClosed)
+            || self.is_stated_by_redis()
+    }
+
     /// Whether Redis itself said that the lease is not ours. Then somebody else may hold it already,
     /// so the workload gets no grace.
     pub fn is_stated_by_redis(self) -> bool {

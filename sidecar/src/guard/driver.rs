@@ -223,7 +223,7 @@ impl<'log> Driver<'log> {
     fn start_failed(&mut self, errno: c_int) {
         let name = self.command.first().cloned().unwrap_or_default();
         let (code, message) = program::failure(&name, errno);
-        self.machine.start_failed(code, message);
+        self.machine.start_failed(code, &message);
     }
 
     fn read_signals(&mut self) -> anyhow::Result<()> {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use fencedlease_core::BootTime;
 use fencedlease_core::duration::in_seconds;
 use fencedlease_core::timing::STALL;
-use fencedlease_wire::guard::{FromGuard, ToGuard};
+use fencedlease_wire::guard::{FromGuard, ToGuard, bounded};
 use fencedlease_wire::{EndReason, Fence, HoldingId, exit};
 
 use self::run::{Ending, Run};
@@ -236,8 +236,9 @@ impl Machine {
     }
 
     /// The workload's program could not be run. `exit_code` is 126 or 127.
-    pub(super) fn start_failed(&mut self, exit_code: u8, message: String) {
+    pub(super) fn start_failed(&mut self, exit_code: u8, message: &str) {
         if let Some(run) = &self.run {
+            let message = bounded(message);
             let holding = run.grant.holding.clone();
             self.send(FromGuard::StartFailed { holding, exit_code, message: message.clone() });
             self.exit(Exit { code: exit_code, message: Some(message) });

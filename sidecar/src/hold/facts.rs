@@ -3,23 +3,47 @@
 use std::time::Duration;
 
 use fencedlease_core::BootTime;
-use fencedlease_wire::{LossReason, endpoint};
+use fencedlease_wire::endpoint::{self, RedisStandingKind};
 
 use super::metrics::{Metrics, observe};
-use super::pod::Fact;
+use super::pod::{Fact, Pace};
 
-/// Logs and counts a fact; gives what the operator is told of it.
-pub fn tell(fact: &Fact, at: BootTime, resource: &str, metrics: &Metrics) -> Option<endpoint::Fact> {
-    log(fact, at.as_millis(), resource);
-    count(fact, metrics);
-    report(fact)
+/// Tells facts: all of them to metrics and operator, and to the log what does not repeat itself.
+#[derive(Debug)]
+pub struct Teller {
+    metrics: Metrics,
+    failures: Pace<RedisStandingKind>,
+}
+
+impl Teller {
+    /// A teller that counts here.
+    pub fn new(metrics: Metrics) -> Self {
+        Self { metrics, failures: Pace::new() }
+    }
+
+    /// Logs and counts a fact; gives what the operator is told of it.
+    pub fn tell(&mut self, fact: &Fact, at: BootTime, resource: &str) -> Option<endpoint::Fact> {
+        if let Some(untold) = self.is_to_be_logged(fact, at) {
+            log(fact, untold, at.as_millis(), resource);
+        }
+        count(fact, &self.metrics);
+        report(fact)
+    }
+
+    /// Whether it is, and how many of its kind before it were not.
+    fn is_to_be_logged(&mut self, fact: &Fact, at: BootTime) -> Option<u64> {
+        match fact {
+            Fact::AttemptFailed { kind, .. } => self.failures.tell(*kind, at),
+            _ => Some(0),
+        }
+    }
 }
 
 fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn log(fact: &Fact, at_boottime_ms: u64, resource: &str) {
+fn log(fact: &Fact, untold: u64, at_boottime_ms: u64, resource: &str) {
     match fact {
         Fact::GuardConnected { container } => {
             tracing::info!(
@@ -33,21 +57,16 @@ fn log(fact: &Fact, at_boottime_ms: u64, resource: &str) {
         Fact::GuardDisconnected { container, reason } => {
             tracing::info!(resource, at_boottime_ms, container, reason, "a guard's connection ended");
         }
-        Fact::GuardRefused { container, message } => {
-            tracing::warn!(resource, at_boottime_ms, container, detail = message, "a guard was turned away");
+        Fact::GuardRefused { container, message, untold } => {
+            let detail = message;
+            tracing::warn!(resource, at_boottime_ms, container, detail, untold, "a guard was turned away");
         }
-        Fact::NotAcquired { result: "held", message } => {
+        Fact::HeldByOther { message } => {
             tracing::debug!(resource, at_boottime_ms, state = "WAITING", detail = message, "not acquired");
         }
-        Fact::NotAcquired { result, message } => {
-            tracing::warn!(
-                resource,
-                at_boottime_ms,
-                state = "WAITING",
-                result,
-                detail = message,
-                "not acquired"
-            );
+        Fact::AttemptFailed { message, .. } => {
+            let (state, detail) = ("WAITING", message);
+            tracing::warn!(resource, at_boottime_ms, state, detail, untold, "not acquired");
         }
         Fact::Acquired { fence, holding, waited, previous_holder, handover } => tracing::info!(
             resource, at_boottime_ms, state = "ACTIVE", fence = fence.get(), %holding, waited_ms = ms(*waited),
@@ -122,8 +141,8 @@ fn count(fact: &Fact, metrics: &Metrics) {
         | Fact::Started { .. }
         | Fact::MaxHoldNear { .. }
         | Fact::Ending { .. } => {}
-        Fact::NotAcquired { result: "held", .. } => metrics.acquisitions_held.inc(),
-        Fact::NotAcquired { .. } => metrics.acquisitions_failed.inc(),
+        Fact::HeldByOther { .. } => metrics.acquisitions_held.inc(),
+        Fact::AttemptFailed { .. } => metrics.acquisitions_failed.inc(),
         Fact::Acquired { waited, handover, .. } => {
             metrics.acquired.inc();
             observe(&metrics.standby_wait, *waited);
@@ -139,7 +158,7 @@ fn count(fact: &Fact, metrics: &Metrics) {
         }
         Fact::LossNoticed { reason, kill_in, .. } => {
             metrics.lost(*reason);
-            if is_of_a_renewal(*reason) {
+            if reason.is_about_redis() {
                 metrics.renewals_failed.inc();
             }
             observe(&metrics.loss_to_kill, *kill_in);
@@ -148,11 +167,6 @@ fn count(fact: &Fact, metrics: &Metrics) {
         Fact::Lost { dead_after: None, .. } => metrics.kills_overdue.inc(),
         Fact::Released { held, .. } => observe(&metrics.hold, *held),
     }
-}
-
-fn is_of_a_renewal(reason: LossReason) -> bool {
-    use LossReason::{ConnectionClosed, KeyGone, OtherOwner, RenewalError, RenewalTimeout, SequenceLost};
-    matches!(reason, RenewalTimeout | RenewalError | ConnectionClosed | OtherOwner | KeyGone | SequenceLost)
 }
 
 fn report(fact: &Fact) -> Option<endpoint::Fact> {

@@ -10,6 +10,7 @@ mod fact;
 mod guards;
 mod held;
 mod open;
+mod pace;
 mod speak;
 mod view;
 
@@ -28,6 +29,7 @@ pub use event::{
 pub use fact::Fact;
 use guards::Guards;
 use held::{Held, Step};
+pub use pace::Pace;
 pub use view::{Published, State};
 
 /// Every call has its deadline elsewhere; an attempt without any outcome is given up this much later.
@@ -71,6 +73,7 @@ pub struct Pod {
     redis_answered_at: Option<BootTime>,
     highest_fence: Option<Fence>,
     calls: u64,
+    refusals: Pace<()>,
 }
 
 /// An attempt to acquire that is under way.
@@ -131,6 +134,7 @@ impl Pod {
             redis_answered_at: None,
             highest_fence: config.floor,
             calls: 0,
+            refusals: Pace::new(),
             config,
         };
         let mut out = Actions::default();

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 
 use super::admin::{self, Admin};
-use super::facts;
+use super::facts::Teller;
 use super::mailbox::Post;
 use super::metrics::{Metrics, observe};
 use super::operator::Operator;
@@ -75,7 +75,7 @@ impl Service {
         let admin_socket = tokio::net::TcpListener::from_std(self.admin_socket)?;
         tasks.spawn(named("probes and metrics", admin::serve(admin_socket, admin)));
         let mut reports = Reports::start(self.operator, published.clone());
-        let mut speaker = Speaker { views, metrics: self.metrics };
+        let mut speaker = Speaker { views, teller: Teller::new(self.metrics.clone()), metrics: self.metrics };
         let mut news = self.news;
         loop {
             tokio::select! {
@@ -98,6 +98,7 @@ impl Service {
 struct Speaker {
     views: watch::Sender<Arc<Published>>,
     metrics: Metrics,
+    teller: Teller,
 }
 
 impl Speaker {
@@ -120,7 +121,7 @@ impl Speaker {
                 if matches!(*fact, Fact::LossNoticed { .. }) {
                     observe(&self.metrics.loss_notify, clock::now().since(at));
                 }
-                facts::tell(&fact, at, &self.views.borrow().resource, &self.metrics)
+                self.teller.tell(&fact, at, &self.views.borrow().resource)
             }
         }
     }

@@ -62,7 +62,7 @@ pub fn parse(text: &str) -> Result<(SidecarSettings, PodConfig), SettingsError> 
     let settings: SidecarSettings = serde_json::from_str(text)?;
     let timing = Timing::try_new(&settings.timing)?;
     check_containers(&settings.containers)?;
-    check_address(&settings.redis.addresses)?;
+    let redis = check_address(&settings.redis.addresses)?.to_owned();
     if settings.max_hold_warning_ms > settings.max_hold_ms / 2 {
         return Err(SettingsError::Warning {
             warning: settings.max_hold_warning_ms,
@@ -78,6 +78,7 @@ pub fn parse(text: &str) -> Result<(SidecarSettings, PodConfig), SettingsError> 
         restart_policy: settings.restart_policy,
         standby_mode: settings.standby.mode,
         termination_grace: Duration::from_millis(settings.termination_grace_period_ms),
+        redis,
         floor: settings.floor,
     };
     Ok((settings, config))
@@ -91,7 +92,7 @@ fn check_containers(containers: &[String]) -> Result<(), SettingsError> {
     twice.map_or(Ok(()), |(_, name)| Err(SettingsError::Twice { name: name.clone() }))
 }
 
-fn check_address(addresses: &[String]) -> Result<(), SettingsError> {
+fn check_address(addresses: &[String]) -> Result<&str, SettingsError> {
     let [address] = addresses else {
         return Err(match addresses.len() {
             0 => SettingsError::Empty { field: "redis.addresses" },
@@ -101,7 +102,7 @@ fn check_address(addresses: &[String]) -> Result<(), SettingsError> {
     let complete = address
         .rsplit_once(':')
         .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0));
-    if complete { Ok(()) } else { Err(SettingsError::Address { found: address.clone() }) }
+    if complete { Ok(address) } else { Err(SettingsError::Address { found: address.clone() }) }
 }
 
 #[cfg(test)]

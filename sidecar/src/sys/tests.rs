@@ -66,6 +66,42 @@ fn what_one_mapping_of_a_page_stores_another_reads() {
     assert_eq!(SharedPage::map(&file).unwrap().byte(7).load(Ordering::SeqCst), 1, "it outlives both");
 }
 
+/// A volume with room for nothing more.
+struct FullVolume(tempfile::TempDir);
+
+impl FullVolume {
+    fn mount() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut mount = std::process::Command::new("mount");
+        let mounted = mount.args(["-t", "tmpfs", "-o", "size=4k", "none"]).arg(dir.path()).status().unwrap();
+        assert!(mounted.success(), "these tests mount volumes: run them as root");
+        std::fs::write(dir.path().join("filler"), [1; 4096]).unwrap();
+        Self(dir)
+    }
+}
+
+impl Drop for FullVolume {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_page_on_a_full_volume_is_refused_rather_than_met_by_a_signal() {
+    let volume = FullVolume::mount();
+    let path = volume.0.path().join("page");
+    let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+    // A page without memory behind it is a SIGBUS at its first use.
+    match SharedPage::map(&file) {
+        Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOSPC)),
+        Ok(page) => page.store(0, 1),
+    }
+    assert!(SharedPage::map(&file).is_err(), "also the second time");
+    std::fs::remove_file(volume.0.path().join("filler")).unwrap();
+    SharedPage::map(&file).unwrap().store(7, 1);
+    assert_eq!(std::fs::read(&path).unwrap().len(), SHARED_PAGE_BYTES);
+}
+
 #[test]
 fn the_peers_pidfd_is_a_living_process() {
     let (here, _there) = UnixStream::pair().unwrap();

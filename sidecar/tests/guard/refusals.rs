@@ -1,6 +1,7 @@
 //! Where a guard cannot guard, and what it hides from its workload.
 
 use fencedlease_wire::exit;
+use fencedlease_wire::guard::{FromGuard, MAX_LINE_BYTES};
 
 use crate::support::container::{Options, Pod};
 use crate::support::{Instants, holding};
@@ -88,4 +89,18 @@ fn a_guard_at_rest_is_small() {
     // The program's text is one copy for sidecar and guards; what counts is what each has for itself.
     println!("guard at rest: {} KiB of its own, PSS {} KiB", kib("Anonymous:"), kib("Pss:"));
     assert!(kib("Anonymous:") < 2048, "{rollup}");
+}
+
+#[test]
+fn a_command_with_a_very_long_name_is_told_in_a_line_that_a_sidecar_takes() {
+    let pod = Pod::new();
+    let sidecar = pod.sidecar();
+    let mut container = pod.run(&[&format!("/{}", "\u{1}".repeat(4000))]);
+    let mut guard = sidecar.accept();
+    guard.welcome();
+    guard.send(&Instants::far().grant(&holding(1), 42));
+    let failed = guard.expect();
+    assert!(matches!(failed, FromGuard::StartFailed { exit_code: 126, .. }), "{failed:?}");
+    assert!(serde_json::to_vec(&failed).unwrap().len() < MAX_LINE_BYTES);
+    assert_eq!(container.exit_code(), 126);
 }

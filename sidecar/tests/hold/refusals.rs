@@ -5,7 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
-use crate::support::pod::{command, settings};
+use crate::support::eventually;
+use crate::support::pod::{Pod, command, settings};
 
 fn refused(change: impl FnOnce(&mut Value)) -> (Option<i32>, String) {
     let mut settings = settings(([127, 0, 0, 1], 1).into());
@@ -33,4 +34,17 @@ fn bad_settings_are_refused_with_the_field_and_the_remedy() {
     let (code, text) = refused(|settings| *settings = json!("garbage"));
     assert_eq!(code, Some(125));
     assert!(text.contains("FENCEDLEASE_SETTINGS"), "{text}");
+}
+
+#[test]
+fn a_redis_that_is_away_is_logged_once_and_not_at_every_attempt() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let pod = Pod::start("one", nobody, |_| {});
+    let _container = pod.run("app", "exec sleep 1000");
+    let failed = "fencedlease_acquisitions_total{result=\"failed\"}";
+    eventually("failures", || (pod.metric(failed) >= 4.0).then_some(()));
+    let log = pod.log();
+    let lines = log.lines().filter(|line| line.contains("\"not acquired\"")).count();
+    assert_eq!(lines, 1, "{log}");
+    assert!(log.contains(&nobody.to_string()), "{log}");
 }

@@ -84,7 +84,7 @@ impl Pod {
         self.standby.failed(now, random.jitter);
         self.redis = RedisStanding { kind, message: message.clone() };
         self.trouble = Some(message.clone());
-        out.facts.push(Fact::NotAcquired { result: "failed", message });
+        out.facts.push(Fact::AttemptFailed { kind, message });
     }
 
     pub(super) fn on_acquire(
@@ -125,7 +125,7 @@ impl Pod {
                     |holder| format!("the lease is held by {holder}"),
                 );
                 self.holder = holder;
-                out.facts.push(Fact::NotAcquired { result: "held", message });
+                out.facts.push(Fact::HeldByOther { message });
             }
             AcquireAnswer::Failed { .. } => {}
         }

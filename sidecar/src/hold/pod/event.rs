@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fencedlease_core::holding::Loss;
 use fencedlease_core::{BootTime, RenewalOutcome, Timing};
 use fencedlease_wire::endpoint::RedisStandingKind;
 use fencedlease_wire::guard::{FromGuard, ToGuard};
@@ -30,8 +31,19 @@ pub struct PodConfig {
     pub standby_mode: StandbyMode,
     /// How long the pod may take to end when it is deleted.
     pub termination_grace: Duration,
+    /// Where Redis is, `host:port`, for people.
+    pub redis: String,
     /// The highest fence known at injection.
     pub floor: Option<Fence>,
+}
+
+impl PodConfig {
+    /// Why the lease was lost, for people; where that is about Redis, with its address.
+    pub(super) fn words_for(&self, loss: &Loss) -> String {
+        let words = &loss.message;
+        let is_told = !loss.reason.is_about_redis() || words.contains(&self.redis);
+        if is_told { words.clone() } else { format!("{words} (Redis at {})", self.redis) }
+    }
 }
 
 /// A connection to `guard.sock`.

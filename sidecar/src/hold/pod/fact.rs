@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fencedlease_wire::endpoint::RedisStandingKind;
 use fencedlease_wire::{EndReason, Fence, HoldingId, LossReason, PlannedEnd};
 
 /// A fact for people, dashboards and the operator.
@@ -25,11 +26,18 @@ pub enum Fact {
         container: String,
         /// Why.
         message: String,
+        /// How many more were turned away since the last time that this was told.
+        untold: u64,
     },
-    /// An attempt was answered with anything but the lease.
-    NotAcquired {
-        /// `held` or `failed`.
-        result: &'static str,
+    /// Somebody else has the lease.
+    HeldByOther {
+        /// For people.
+        message: String,
+    },
+    /// An attempt to acquire brought no answer that counts.
+    AttemptFailed {
+        /// How Redis stands.
+        kind: RedisStandingKind,
         /// For people.
         message: String,
     },

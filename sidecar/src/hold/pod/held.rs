@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fencedlease_core::{BootTime, Holding, HoldingState};
-use fencedlease_wire::guard::ToGuard;
+use fencedlease_wire::guard::{ToGuard, bounded};
 use fencedlease_wire::lost::LostFlag;
 use fencedlease_wire::{EndReason, HoldingId, OwnerToken, PlannedEnd, ResourceName, exit};
 
@@ -110,7 +110,7 @@ impl EndTold {
             reason: self.reason,
             kill_at_ms: self.kill_at.as_millis(),
             exit_code: self.exit_code,
-            message: self.message.clone(),
+            message: bounded(&self.message),
         }
     }
 }
@@ -135,7 +135,7 @@ impl Pod {
                 reason: EndReason::Lost(loss.reason),
                 kill_at: loss.kill_at,
                 exit_code: Some(exit::LOST),
-                message: format!("lost fence {fence}: {}, {}", loss.reason, loss.message),
+                message: format!("lost fence {fence}: {}, {}", loss.reason, self.config.words_for(loss)),
             },
             HoldingState::Ending { reason, .. } => EndTold {
                 reason: EndReason::Planned(*reason),
@@ -171,6 +171,7 @@ impl Pod {
         match held.holding.state() {
             HoldingState::Lost(loss) => {
                 let killed = self.guards.granted_containers();
+                let message = self.config.words_for(loss);
                 out.marks.push(Mark::Lost(held.holding.id().clone()));
                 out.files.push(FileOrder::RemoveFence);
                 out.files.push(FileOrder::Lost(LostFlag {
@@ -179,7 +180,7 @@ impl Pod {
                     fence,
                     holding: held.holding.id().clone(),
                     reason: loss.reason,
-                    message: loss.message.clone(),
+                    message: message.clone(),
                     noticed_at_boottime_ms: loss.noticed_at.as_millis(),
                     deadline_boottime_ms: loss.deadline.as_millis(),
                     killed,
@@ -187,14 +188,10 @@ impl Pod {
                 out.facts.push(Fact::LossNoticed {
                     fence,
                     reason: loss.reason,
-                    message: loss.message.clone(),
+                    message: message.clone(),
                     kill_in: loss.kill_at.since(now),
                 });
-                self.last = Some(LastEnd {
-                    fence,
-                    reason: EndReason::Lost(loss.reason),
-                    message: loss.message.clone(),
-                });
+                self.last = Some(LastEnd { fence, reason: EndReason::Lost(loss.reason), message });
             }
             HoldingState::Ending { reason, .. } => {
                 out.facts.push(Fact::Ending {
@@ -221,7 +218,7 @@ impl Pod {
                 fence: held.holding.fence(),
                 holding: held.holding.id().clone(),
                 reason: loss.reason,
-                message: loss.message.clone(),
+                message: self.config.words_for(loss),
                 dead_after: None,
                 before_deadline_ms: None,
             });
@@ -270,12 +267,12 @@ impl Pod {
                         fence: held.holding.fence(),
                         holding: held.holding.id().clone(),
                         reason: loss.reason,
-                        message: loss.message.clone(),
+                        message: self.config.words_for(&loss),
                         dead_after: Some(now.since(loss.noticed_at)),
                         before_deadline_ms: Some(signed_ms(loss.deadline, now)),
                     });
                 }
-                self.trouble = Some(loss.message);
+                self.trouble = Some(self.config.words_for(&loss));
             }
             _ => {}
         }

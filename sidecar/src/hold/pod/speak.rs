@@ -1,7 +1,7 @@
 //! What guards say, and what a death means.
 
 use fencedlease_core::{BootTime, HoldingState};
-use fencedlease_wire::guard::{FromGuard, ToGuard};
+use fencedlease_wire::guard::{FromGuard, ToGuard, bounded};
 use fencedlease_wire::lost::LostFlag;
 use fencedlease_wire::{EndReason, HoldingId, LossReason, PlannedEnd, exit};
 
@@ -98,14 +98,22 @@ impl Pod {
             }
             Arrival::Refused(message) => {
                 out.guards.push(GuardAction::Close { connection });
-                out.facts.push(Fact::GuardRefused { container: hello.container.clone(), message });
+                self.tell_refusal(hello, message, now, out);
             }
             Arrival::Unknown(message) => {
-                let dismiss = ToGuard::Dismiss { exit_code: exit::CANNOT_GUARD, message: message.clone() };
+                let dismiss = ToGuard::Dismiss { exit_code: exit::CANNOT_GUARD, message: bounded(&message) };
                 out.guards.push(GuardAction::Tell { connection, message: dismiss });
                 out.guards.push(GuardAction::Close { connection });
-                out.facts.push(Fact::GuardRefused { container: hello.container.clone(), message });
+                self.tell_refusal(hello, message, now, out);
             }
+        }
+    }
+
+    /// Anybody with the volume can be turned away as often as he likes, so that is not told each time.
+    fn tell_refusal(&mut self, hello: &Hello, message: String, now: BootTime, out: &mut Actions) {
+        if let Some(untold) = self.refusals.tell((), now) {
+            let container = hello.container.clone();
+            out.facts.push(Fact::GuardRefused { container, message, untold });
         }
     }
 

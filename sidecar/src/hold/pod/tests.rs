@@ -4,6 +4,7 @@ mod ends;
 mod property;
 mod restart;
 mod support;
+mod texts;
 
 use std::time::Duration;
 

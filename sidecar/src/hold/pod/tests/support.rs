@@ -46,6 +46,7 @@ pub(super) fn config(containers: &[&str]) -> PodConfig {
         restart_policy: RestartPolicy::Always,
         standby_mode: StandbyMode::Warm,
         termination_grace: Duration::from_secs(30),
+        redis: "redis.shop:6379".to_owned(),
         floor: None,
     }
 }
@@ -228,8 +229,12 @@ impl Bench {
     }
 
     pub(super) fn fail(&mut self, reason: LossReason) {
+        self.fail_saying(reason, "said the test");
+    }
+
+    pub(super) fn fail_saying(&mut self, reason: LossReason, message: &str) {
         let call = self.renewal.take().unwrap();
-        let outcome = RenewalOutcome::Failed { reason, message: "said the test".into() };
+        let outcome = RenewalOutcome::Failed { reason, message: message.into() };
         self.feed(Event::RenewAnswered { call, outcome });
     }
 
