@@ -2,6 +2,7 @@
 //! every process in the container when it is not, whatever becomes of the sidecar.
 
 mod driver;
+mod exit_bound;
 mod link;
 mod machine;
 mod preflight;
@@ -42,13 +43,13 @@ pub fn run(args: GuardArgs) -> ExitCode {
     // Best effort: a kernel before 6.12 has no such slice, and lateness is measured anyway.
     let _ = sys::ask_for_short_slice(SLICE);
     // Only the loss of poll or of the timer ends `run`. PID 1 must go then, and all with it.
-    let made =
+    let mut made =
         signals.context("cannot read signals").and_then(|signals| Driver::new(args, pidfd, signals, &log));
-    let error = match made {
+    // The driver lives on meanwhile: it bounds the exit.
+    let error = match &mut made {
         Ok(driver) => driver.run(),
-        Err(error) => error,
+        Err(error) => anyhow::anyhow!("{error:#}"),
     };
-    sys::kill_everything();
     refuse(&format!("{error:#}"))
 }
 

@@ -1,4 +1,4 @@
-//! The guard's one thread: sleeps in `poll`, feeds what happened to the machine, does what it says.
+//! The guard's one thread of work: sleeps in `poll`, feeds what happened to the machine, does what it says.
 
 use std::ffi::{OsString, c_int};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
 use serde_json::json;
 
+use super::exit_bound::ExitBound;
 use super::link::{Link, LinkError};
 use super::machine::{Action, Exit, Grant, Machine, Note};
 use super::program;
@@ -25,6 +26,8 @@ use crate::sys::{self, SignalFd, Spawned};
 const KILL_PATIENCE: Duration = Duration::from_millis(50);
 /// How long an exit without a workload waits for it.
 pub(super) const IDLE_PATIENCE: Duration = Duration::from_secs(1);
+/// How much longer the log's last line may take.
+const LAST_LINE: Duration = Duration::from_millis(25);
 /// How many dead processes are reaped before the instants are looked at again.
 const REAPED_PER_PASS: usize = 256;
 /// An end and an error are found by reading, too.
@@ -44,6 +47,7 @@ pub(super) struct Driver<'log> {
     termination_message_path: PathBuf,
     command: Vec<OsString>,
     child: Option<Child>,
+    exit_bound: ExitBound,
     /// Dead processes were left over from the last pass.
     more_to_reap: bool,
     /// A broken connection was told once, which is enough.
@@ -82,6 +86,7 @@ impl<'log> Driver<'log> {
             termination_message_path: args.termination_message_path,
             command: args.command,
             child: None,
+            exit_bound: ExitBound::start().context("cannot start a thread")?,
             more_to_reap: false,
             complained: false,
         })
@@ -89,9 +94,12 @@ impl<'log> Driver<'log> {
 
     /// Runs until the guard exits. Returns only when the guard cannot go on, and then PID 1 ends, and with
     /// it the container.
-    pub(super) fn run(mut self) -> anyhow::Error {
+    pub(super) fn run(&mut self) -> anyhow::Error {
         loop {
             if let Err(error) = self.pass() {
+                sys::kill_everything();
+                // The caller tells why, in its own time, which is bounded from here.
+                self.exit_bound.exit_by(clock::now() + IDLE_PATIENCE + LAST_LINE, exit::CANNOT_GUARD);
                 return error;
             }
         }
@@ -274,12 +282,13 @@ impl<'log> Driver<'log> {
     /// is killed by the kernel as soon as this process is gone.
     fn exit(&mut self, exit: &Exit) -> ! {
         sys::kill_everything();
+        let patience = if self.child.is_some() { KILL_PATIENCE } else { IDLE_PATIENCE };
+        self.exit_bound.exit_by(clock::now() + patience + LAST_LINE, exit.code);
         if let Some(link) = &mut self.link {
             // The sidecar learns the rest from the pidfd.
             let _ = link.flush();
         }
         if let Some(message) = &exit.message {
-            let patience = if self.child.is_some() { KILL_PATIENCE } else { IDLE_PATIENCE };
             termination_message(&self.termination_message_path, message, patience);
         }
         let level = if exit.code == exit::LOST { "error" } else { "info" };

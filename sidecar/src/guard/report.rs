@@ -95,7 +95,8 @@ fn wait_for(child: Pid, until: BootTime) {
     }
 }
 
-fn pause(duration: Duration) {
+/// Sleeps.
+pub(super) fn pause(duration: Duration) {
     // An early wake does no harm.
     let _ = poll(&mut [], Some(&timespec(duration)));
 }
