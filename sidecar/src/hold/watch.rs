@@ -112,6 +112,12 @@ impl Watch {
     pub fn run(mut self) -> io::Result<String> {
         // Best effort: a kernel before 6.12 has no such slice, and lateness is measured anyway.
         let _ = sys::ask_for_short_slice(SLICE);
+        let ended = self.watch();
+        self.sockets.close();
+        ended.map(|()| last_words(&self.published.state))
+    }
+
+    fn watch(&mut self) -> io::Result<()> {
         while !self.done {
             let planned = self.plan();
             let ready = self.sleep(planned)?;
@@ -126,7 +132,7 @@ impl Watch {
             self.feed(Event::Time, clock::now())?;
             self.publish();
         }
-        Ok(last_words(&self.published.state))
+        Ok(())
     }
 
     fn plan(&self) -> BootTime {

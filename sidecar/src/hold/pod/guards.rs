@@ -134,11 +134,11 @@ impl Guards {
                 }
                 Stage::Orphan
             }
-            Occupant::Absent | Occupant::Completed if hello.holding.is_some() => Stage::Orphan,
             // The kubelet starts no container again that has completed.
             Occupant::Completed => {
                 return Arrival::Refused("the container has run to its end and does not come back".into());
             }
+            Occupant::Absent if hello.holding.is_some() => Stage::Orphan,
             Occupant::Absent => Stage::Fresh,
         };
         self.lives += 1;

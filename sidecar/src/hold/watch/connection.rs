@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use fencedlease_core::BootTime;
 use fencedlease_wire::guard::{FromGuard, MAX_LINE_BYTES, ToGuard};
-use rustix::fs::{fstat, fstatfs};
+use rustix::fs::{fstat, fstatfs, readlink};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
 
@@ -198,10 +198,13 @@ impl AsFd for Connection {
     }
 }
 
-/// Everything else that can be polled would be a proof of nothing.
+/// Everything else that can be polled would be a proof of nothing. The name is the kernel's own, where a file's begins
+/// with a slash. It is asked of nobody: the lines of `fdinfo` or the state of a file system may be a client's to give,
+/// and to keep waiting for.
 fn is_pidfd(fd: &OwnedFd) -> bool {
-    std::fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd()))
-        .is_ok_and(|info| info.lines().any(|line| line.starts_with("Pid:")))
+    // Linux 6.9 has the second form.
+    readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new())
+        .is_ok_and(|name| name.as_bytes() == b"anon_inode:[pidfd]" || name.as_bytes().starts_with(b"pidfd:["))
 }
 
 /// Sure only where pidfds have a file system of their own.

@@ -162,6 +162,13 @@ impl GuardSockets {
         }
     }
 
+    /// Leaves all of it to be closed: also in a connection that was not accepted lie descriptors of clients.
+    pub(super) fn close(self) {
+        let Self { listener, connections, lives, closer, .. } = self;
+        let weight = 1 + lives.len() + connections.iter().map(Connection::descriptors).sum::<usize>();
+        closer.close((listener, connections, lives), weight);
+    }
+
     /// A connection that had said hello, is gone and was not told yet, and why it is gone.
     pub(super) fn next_gone(&mut self) -> Option<(ConnectionId, Cut)> {
         self.gone.pop_front()

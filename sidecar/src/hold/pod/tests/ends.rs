@@ -122,3 +122,17 @@ fn a_workload_that_could_not_be_started_ends_the_holding() {
     bench.died(1);
     assert!(matches!(bench.last_told(2), ToGuard::End { .. }));
 }
+
+#[test]
+fn who_says_to_be_a_container_that_has_completed_is_turned_away_whatever_it_claims() {
+    let mut bench = Bench::holding_with(&["a", "b"], |config| config.restart_policy = RestartPolicy::Never);
+    bench.died(1);
+    let holding = Some(bench.holding_id());
+    for (connection, holding) in [(8, None), (9, holding)] {
+        let hello = Hello { container: "a".into(), secret: None, holding, acted: false };
+        bench.feed(Event::Hello { connection: ConnectionId(connection), hello });
+        assert_eq!(bench.closed.last(), Some(&connection));
+    }
+    bench.died(2);
+    assert_eq!(bench.releases(), [true], "a claim does not keep the lease from being given back");
+}

@@ -201,3 +201,20 @@ fn the_last_words_of_a_guard_are_heard_before_it_is_gone() {
     assert!(matches!(events[..], [Event::Said { .. }]), "{events:?}");
     assert!(stage.sockets.next_gone().is_some());
 }
+
+#[test]
+fn what_clients_left_is_not_waited_for_at_the_end_either() {
+    let mut stage = Stage::new();
+    let client = stage.connect();
+    stage.pass(clock::now());
+    let fd = stage.lingering();
+    send(&client, b"x", &[fd]);
+    let not_accepted = stage.connect();
+    let fd = stage.lingering();
+    send(&not_accepted, b"x", &[fd]);
+    let Stage { sockets, peers, .. } = stage;
+    let begun = Instant::now();
+    sockets.close();
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    drop(peers);
+}
