@@ -4,6 +4,7 @@
 pub mod endpoint;
 pub mod exit;
 pub mod fence;
+pub mod gate;
 pub mod guard;
 pub mod lost;
 pub mod paths;

@@ -75,7 +75,7 @@ impl fmt::Display for ResourceName {
     }
 }
 
-fn checked(part: &'static str, text: &str, max: usize) -> Result<String, ResourceNameError> {
+pub(crate) fn checked(part: &'static str, text: &str, max: usize) -> Result<String, ResourceNameError> {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
     let end = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
     let valid = text.len() <= max
