@@ -23,6 +23,14 @@ pub enum Command {
     Hold(HoldArgs),
     /// PID 1 of a guarded container: run the command while the lease is held, and end it in time.
     Guard(GuardArgs),
+    /// Outside Kubernetes: run a command while a lease is held, and end it in time.
+    Exec(Box<ExecArgs>),
+    /// The part of *exec* that keeps the lease.
+    #[command(hide = true)]
+    ExecHold(HoldArgs),
+    /// The part of *exec* that guards the command.
+    #[command(hide = true)]
+    ExecGuard(GuardArgs),
 }
 
 /// What *hold* is started with.
@@ -72,4 +80,76 @@ pub struct GuardArgs {
     /// The workload's command and its arguments.
     #[arg(last = true, required = true)]
     pub command: Vec<OsString>,
+}
+
+/// What *exec* is started with. Durations are written as `15s`, `500ms` or `1m30s`.
+#[derive(Debug, clap::Args)]
+pub struct ExecArgs {
+    /// What is to be alone: NAMESPACE/NAME, as a FencedLease would have it.
+    #[arg(long, env = paths::ENV_RESOURCE)]
+    pub lease: String,
+    /// The Redis that keeps the lease: host:port.
+    #[arg(long, env = "FENCEDLEASE_REDIS")]
+    pub redis: String,
+    /// Its database number.
+    #[arg(long, default_value_t = 0)]
+    pub redis_database: i64,
+    /// A folder with the files `password` and, if it is not the default user, `username`.
+    #[arg(long)]
+    pub redis_secret_dir: Option<PathBuf>,
+    /// What keeps leases of one Redis apart; that of a cluster, to share a lease with its pods.
+    #[arg(long, default_value = "exec")]
+    pub installation: String,
+    /// The name that others see as the holder's.
+    #[arg(long, env = "HOSTNAME", default_value = "exec")]
+    pub name: String,
+    /// How long to wait for the lease before giving up with exit code 198; 0s tries once. Default: for ever.
+    #[arg(long)]
+    pub wait: Option<String>,
+    /// The exit code after a lost lease.
+    #[arg(long, default_value_t = fencedlease_wire::exit::LOST)]
+    pub lost_exit_code: u8,
+    /// Make the PID namespace within a user namespace, where this is not run as root.
+    #[arg(long)]
+    pub user_namespace: bool,
+    /// How long the lease lasts in Redis.
+    #[arg(long, default_value = "15s")]
+    pub ttl: String,
+    /// From one renewal to the next. Default: a third of the ttl.
+    #[arg(long)]
+    pub renew_interval: Option<String>,
+    /// How long a renewal may take before the lease counts as lost.
+    #[arg(long, default_value = "1s")]
+    pub renew_timeout: String,
+    /// From SIGTERM to SIGKILL.
+    #[arg(long, default_value = "2s")]
+    pub grace_period: String,
+    /// How long the kernel may take to end killed processes.
+    #[arg(long, default_value = "2s")]
+    pub kill_budget: String,
+    /// How much time must remain for a final commit to start.
+    #[arg(long, default_value = "2s")]
+    pub commit_margin: String,
+    /// The longest a command may hold the lease.
+    #[arg(long, default_value = "24h")]
+    pub max_hold: String,
+    /// How long a command that was sent SIGTERM from outside may take to end.
+    #[arg(long, default_value = "1m30s")]
+    pub stop_timeout: String,
+    /// Serve metrics on this port of 127.0.0.1. Default: one that is free.
+    #[arg(long, default_value_t = 0)]
+    pub metrics_port: u16,
+    /// What is logged on standard error.
+    #[arg(long, default_value = "warn")]
+    pub log_level: String,
+    /// The command and its arguments.
+    #[arg(last = true, required = true)]
+    pub command: Vec<OsString>,
+}
+
+impl ExecArgs {
+    /// `--wait` as people read it.
+    pub fn wait_text(&self) -> &str {
+        self.wait.as_deref().unwrap_or("for ever")
+    }
 }

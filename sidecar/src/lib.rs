@@ -1,8 +1,9 @@
 //! The program in the pod. *hold* keeps the lease and tells the guards; *guard* is PID 1 of a guarded
-//! container and ends it in time, whatever becomes of the rest. No Kubernetes client is in here.
+//! container and ends it in time, whatever becomes of the rest; *exec* is both outside Kubernetes. No Kubernetes client is in here.
 
 pub mod args;
 pub mod clock;
+pub mod exec;
 pub mod guard;
 pub mod hold;
 

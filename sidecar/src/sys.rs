@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Pid;
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 /// Signals as a file descriptor, for use with `poll`. What it was made for is blocked in the thread that
 /// made it and in the threads and processes that it starts.
@@ -138,6 +139,13 @@ pub fn append_in_child(path: &CStr, text: &[u8]) -> io::Result<Pid> {
         }
         pid => child_pid(pid),
     }
+}
+
+/// Gives this process namespaces of its own, or the children that it starts from now on (`unshare(2)`).
+pub fn unshare(namespaces: UnshareFlags) -> io::Result<()> {
+    // SAFETY: unsafe for CLONE_FILES alone, which would part the descriptors of threads; no caller asks for that,
+    // and it is taken out here.
+    Ok(unsafe { unshare_unsafe(namespaces - UnshareFlags::FILES) }?)
 }
 
 /// The pidfd of the process at the other end of a connected Unix socket (Linux 6.5 and later).

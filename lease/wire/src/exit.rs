@@ -8,6 +8,10 @@ pub const LOST: u8 = 195;
 pub const PLANNED_END: u8 = 196;
 /// The guard cannot guard here.
 pub const CANNOT_GUARD: u8 = 197;
+/// *exec* only: somebody else holds the lease, and `--wait` is over.
+pub const HELD_BY_ANOTHER: u8 = 198;
+/// *exec* only: Redis could not be used before anything was run.
+pub const REDIS_UNUSABLE: u8 = 199;
 /// Our own settings are wrong.
 pub const BAD_SETTINGS: u8 = 125;
 /// The workload's command cannot be executed.

@@ -1,0 +1,114 @@
+//! What *hold* is to be told, from the command line.
+
+use std::time::Duration;
+
+use fencedlease_core::duration::{self, DurationError};
+use fencedlease_core::{Timing, TimingError};
+use fencedlease_wire::settings::{
+    AfterLoss, CredentialSource, RedisSettings, RestartPolicy, StandbyMode, StandbySettings, TimingSettings,
+};
+use fencedlease_wire::{ResourceName, ResourceNameError, SidecarSettings};
+
+use super::CONTAINER;
+use crate::args::ExecArgs;
+
+/// Why the command line cannot be used. Each text names the option and what to do.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Mistake {
+    /// No namespace.
+    #[error("--lease is {found:?}: write NAMESPACE/NAME, such as shop/report")]
+    Lease {
+        /// What was found.
+        found: String,
+    },
+    /// A part of the name that is none.
+    #[error("--lease or --installation: {0}")]
+    Name(#[from] ResourceNameError),
+    /// No duration.
+    #[error("--{option}: {error}")]
+    Duration {
+        /// Which option.
+        option: &'static str,
+        /// What is wrong.
+        error: DurationError,
+    },
+    /// Timings that cannot keep the promises.
+    #[error("{0} (here as --ttl, --renew-interval and so on)")]
+    Timing(#[from] TimingError),
+    /// A holding that could not even be warned of its end.
+    #[error("--max-hold is {found}: write 1m or more")]
+    MaxHold {
+        /// What was found.
+        found: String,
+    },
+    /// Cannot happen with what was checked.
+    #[error("cannot write the settings: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// How long before its end by `maxHold` the command is warned.
+const MAX_HOLD_WARNING_MS: u64 = 30_000;
+
+/// The settings document for *hold*.
+pub(super) fn settings(args: &ExecArgs) -> Result<String, Mistake> {
+    let (namespace, name) =
+        args.lease.split_once('/').ok_or_else(|| Mistake::Lease { found: args.lease.clone() })?;
+    let timing = TimingSettings {
+        ttl_ms: milliseconds("ttl", &args.ttl)?,
+        renew_interval_ms: args
+            .renew_interval
+            .as_deref()
+            .map(|text| milliseconds("renew-interval", text))
+            .transpose()?,
+        renew_timeout_ms: milliseconds("renew-timeout", &args.renew_timeout)?,
+        grace_period_ms: milliseconds("grace-period", &args.grace_period)?,
+        kill_budget_ms: milliseconds("kill-budget", &args.kill_budget)?,
+        commit_margin_ms: milliseconds("commit-margin", &args.commit_margin)?,
+    };
+    Timing::try_new(&timing)?;
+    wait(args)?;
+    let max_hold_ms = milliseconds("max-hold", &args.max_hold)?;
+    if max_hold_ms < 2 * MAX_HOLD_WARNING_MS {
+        return Err(Mistake::MaxHold { found: args.max_hold.clone() });
+    }
+    let settings = SidecarSettings {
+        resource: ResourceName::new(&args.installation, namespace, name)?,
+        timing,
+        max_hold_ms,
+        max_hold_warning_ms: MAX_HOLD_WARNING_MS,
+        redis: RedisSettings {
+            addresses: vec![args.redis.clone()],
+            database: args.redis_database,
+            credentials: if args.redis_secret_dir.is_some() {
+                CredentialSource::Mounted
+            } else {
+                CredentialSource::None
+            },
+        },
+        containers: vec![CONTAINER.to_owned()],
+        restart_policy: RestartPolicy::Never,
+        standby: StandbySettings { mode: StandbyMode::Warm, ready: true },
+        after_loss: AfterLoss::Fail,
+        termination_grace_period_ms: milliseconds("stop-timeout", &args.stop_timeout)?,
+        floor: None,
+        endpoint: None,
+        lease_generation: 1,
+        admin_port: args.metrics_port,
+        log_level: args.log_level.clone(),
+    };
+    Ok(serde_json::to_string(&settings)?)
+}
+
+/// How long the lease is waited for; `None` is for ever.
+pub(super) fn wait(args: &ExecArgs) -> Result<Option<Duration>, Mistake> {
+    args.wait.as_deref().map(|text| parsed("wait", text)).transpose()
+}
+
+fn parsed(option: &'static str, text: &str) -> Result<Duration, Mistake> {
+    duration::parse(text).map_err(|error| Mistake::Duration { option, error })
+}
+
+fn milliseconds(option: &'static str, text: &str) -> Result<u64, Mistake> {
+    // At most four times 99,999 hours: it fits.
+    Ok(u64::try_from(parsed(option, text)?.as_millis()).unwrap_or(u64::MAX))
+}
