@@ -4,6 +4,7 @@
 mod cluster;
 pub mod conditions;
 mod decide;
+mod load;
 mod refused;
 mod review;
 
@@ -21,7 +22,9 @@ use tokio::time::Instant;
 pub use cluster::{Cluster, LiveCluster, LookUpError};
 pub use refused::{ObjectName, Refused};
 
+use crate::admit::{Cause, Problem, Refusal};
 use crate::metrics::Metrics;
+use load::{Load, MOST_OBJECTS, TooHeavy};
 use review::{Answer, Request};
 
 /// Path of the mutating webhook for pods, CREATE and UPDATE.
@@ -39,6 +42,7 @@ pub struct Webhooks {
     cluster: Arc<dyn Cluster>,
     refusals: mpsc::Sender<Refused>,
     metrics: Arc<Metrics>,
+    load: Load,
 }
 
 #[derive(Clone, Copy)]
@@ -51,7 +55,7 @@ enum Kind {
 impl Webhooks {
     /// Webhooks that ask `cluster` and tell `refusals`; while that channel is full, refusals are only answered.
     pub fn new(cluster: Arc<dyn Cluster>, refusals: mpsc::Sender<Refused>, metrics: Arc<Metrics>) -> Self {
-        Self { cluster, refusals, metrics }
+        Self { cluster, refusals, metrics, load: Load::none() }
     }
 
     /// The routes, to be served over TLS.
@@ -76,6 +80,10 @@ impl Webhooks {
             let text = format!("the request's body is cut off, or longer than {MOST_BYTES} bytes");
             return (StatusCode::PAYLOAD_TOO_LARGE, text).into_response();
         };
+        let _room = match self.load.take(&body).await {
+            Ok(room) => room,
+            Err(TooHeavy { objects }) => return self.too_heavy(kind, &body, objects),
+        };
         let request = match Request::read(&body) {
             Ok(request) => request,
             Err(text) => {
@@ -89,8 +97,25 @@ impl Webhooks {
             Answer::Refused { .. } => "refused",
         };
         self.metrics.admission(kind.as_str(), result, began.elapsed());
-        let json = answer.to_json(&request.uid).to_string();
-        ([(header::CONTENT_TYPE, "application/json")], json).into_response()
+        json_response(&answer, &request.uid)
+    }
+
+    /// Refuses what is not even read.
+    fn too_heavy(&self, kind: Kind, body: &[u8], objects: usize) -> Response {
+        self.metrics.refused("Request");
+        let problem = Problem::new(
+            "The request",
+            &format!("of the weight of {objects} JSON objects"),
+            &format!("{MOST_OBJECTS} at most, of 256 bytes each"),
+            "Have fewer containers, variables and mounts in one pod.",
+        );
+        let subject = format!("This {} is too large to be looked at by FencedLease", kind.as_str());
+        let refusal = Refusal::new(Cause::Request, subject, vec![problem]);
+        tracing::info!(%refusal, "refused");
+        match review::uid(body) {
+            Ok(uid) => json_response(&Answer::Refused { refusal, lease: None }, &uid),
+            Err(text) => (StatusCode::BAD_REQUEST, text).into_response(),
+        }
     }
 
     async fn answer(&self, kind: Kind, request: &Request) -> Answer {
@@ -118,6 +143,10 @@ impl Webhooks {
         }
         answer
     }
+}
+
+fn json_response(answer: &Answer, uid: &str) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], answer.to_json(uid).to_string()).into_response()
 }
 
 // === impl Kind ===

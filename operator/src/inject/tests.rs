@@ -1,6 +1,7 @@
 //! Facts about injection, one small pod each. Whole patches are in `tests/golden`.
 
 mod golden;
+mod mutators;
 mod policy;
 mod properties;
 mod refusals;

@@ -55,6 +55,21 @@ struct Review {
     request: Option<Request>,
 }
 
+/// The uid of a request that is not read otherwise; the text says what is wrong with the body.
+pub(super) fn uid(body: &[u8]) -> Result<String, String> {
+    #[derive(Deserialize)]
+    struct Uid {
+        uid: String,
+    }
+    #[derive(Deserialize)]
+    struct Review {
+        request: Uid,
+    }
+    let review: Review = serde_json::from_slice(body)
+        .map_err(|error| format!("the body is no {KIND} of {API_VERSION}: {error}"))?;
+    Ok(review.request.uid)
+}
+
 impl Request {
     /// Reads a request's body; the text says what is wrong with it.
     pub(super) fn read(body: &[u8]) -> Result<Self, String> {

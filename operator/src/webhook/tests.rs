@@ -169,6 +169,14 @@ fn a_pod_that_is_injected_already_needs_no_patch() {
 }
 
 #[test]
+fn a_pod_that_would_cost_the_operator_its_memory_is_refused_with_its_weight() {
+    let mut pod = pod();
+    pod["spec"]["containers"] = (0..9_000).map(|_| json!({})).collect();
+    let text = ask_pod(cached(), &pod).refusal();
+    assert!(text.contains("JSON objects; accepted: 8000 at most"), "{text}");
+}
+
+#[test]
 fn a_lease_that_is_not_cached_is_looked_up_once_and_then_refused() {
     let live = Known { live: BTreeMap::from([("report".to_owned(), lease())]), ..Known::default() };
     ask_pod(live, &pod()).admitted(&pod());

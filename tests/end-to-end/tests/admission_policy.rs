@@ -175,6 +175,8 @@ fn without_the_operator_the_api_server_refuses_every_form_that_is_not_guarded() 
     let asks = Workload::pod("report").guarded_by("report").with_pod_spec(data).manifest();
     let guarded = stage.would_create(&asks)?;
     let many = stage.would_create(&with_containers(&asks, 100))?;
+    let text = stage.would_refuse(&with_containers(&asks, 200))?;
+    assert!(text.contains("too large to be looked at by FencedLease"), "{text}");
 
     let _ignored = stage.pod_webhook("failurePolicy", "Ignore")?;
     let away = stage.operator_away()?;
@@ -204,10 +206,10 @@ fn without_the_operator_the_api_server_refuses_every_form_that_is_not_guarded() 
 fn with_containers(pod: &Value, count: usize) -> Value {
     let mut pod = pod.clone();
     let mut template = app(&mut pod).clone();
-    template["env"] = (0..50).map(|n| json!({"name": format!("SETTING_{n}"), "value": "x"})).collect();
-    let volumes = (0..20).map(|n| json!({"name": format!("data-{n}"), "emptyDir": {}}));
+    template["env"] = (0..40).map(|n| json!({"name": format!("SETTING_{n}"), "value": "x"})).collect();
+    let volumes = (0..15).map(|n| json!({"name": format!("data-{n}"), "emptyDir": {}}));
     pod["spec"]["volumes"] = volumes.collect();
-    let mounts = (0..20).map(|n| json!({"name": format!("data-{n}"), "mountPath": format!("/data/{n}")}));
+    let mounts = (0..15).map(|n| json!({"name": format!("data-{n}"), "mountPath": format!("/data/{n}")}));
     template["volumeMounts"] = mounts.collect();
     let name = |n: usize| format!("app-{n}");
     let containers = (0..count).map(|n| {

@@ -19,18 +19,24 @@ fn one_of(values: Vec<Value>) -> BoxedStrategy<Value> {
 }
 
 fn container(name: &'static str) -> impl Strategy<Value = Value> {
-    let security =
-        json!({"runAsUser": 7, "capabilities": {"drop": ["ALL"]}, "allowPrivilegeEscalation": false});
+    let security = vec![
+        json!({}),
+        json!({"runAsUser": 7, "capabilities": {"drop": ["ALL"]}, "allowPrivilegeEscalation": false}),
+        json!({"privileged": true, "capabilities": {"add": ["SYS_PTRACE"]}, "runAsUser": 0}),
+        json!({"seccompProfile": {"type": "Localhost", "localhostProfile": "p"}, "readOnlyRootFilesystem": true}),
+    ];
     members(vec![
         ("args", one_of(vec![json!([]), json!(["-a", "$(X)"]), json!(["--"])])),
         ("env", one_of(vec![json!([]), json!([{"name": "X", "value": "$(FENCEDLEASE_DIR)"}])])),
         ("volumeMounts", one_of(vec![json!([]), json!([{"name": "data", "mountPath": "/data"}])])),
-        ("securityContext", one_of(vec![json!({}), security])),
+        ("securityContext", one_of(security)),
         ("livenessProbe", one_of(vec![json!({"httpGet": {"port": 80}})])),
         ("readinessProbe", one_of(vec![json!({"tcpSocket": {"port": 80}})])),
         ("ports", one_of(vec![json!([]), json!([{"containerPort": 7475}])])),
         ("resources", one_of(vec![json!({}), json!({"limits": {"memory": "4Gi", "example.dev/gpu": "1"}})])),
         ("restartPolicy", one_of(vec![json!("Always")])),
+        ("lifecycle", one_of(vec![json!({"preStop": {"sleep": {"seconds": 1}}})])),
+        ("startupProbe", one_of(vec![json!({"grpc": {"port": 80}})])),
         ("fieldOfTheFuture", one_of(vec![json!({"a": [1, null]}), json!(null)])),
     ])
     .prop_map(move |mut container| {
@@ -40,14 +46,24 @@ fn container(name: &'static str) -> impl Strategy<Value = Value> {
     })
 }
 
-fn pod() -> impl Strategy<Value = Value> {
+pub(super) fn pod() -> impl Strategy<Value = Value> {
     let spec = members(vec![
         ("restartPolicy", one_of(vec![json!("Always"), json!("OnFailure"), json!("Never")])),
         ("terminationGracePeriodSeconds", one_of(vec![json!(0), json!(30), json!(600)])),
         ("hostNetwork", one_of(vec![json!(true), json!(false)])),
         ("volumes", one_of(vec![json!([]), json!([{"name": "data", "emptyDir": {}}])])),
         ("initContainers", one_of(vec![json!([]), json!([{"name": "proxy", "restartPolicy": "Always"}])])),
-        ("securityContext", one_of(vec![json!({"runAsNonRoot": true, "fsGroup": 3})])),
+        (
+            "securityContext",
+            one_of(vec![
+                json!({"runAsNonRoot": true, "fsGroup": 3}),
+                json!({"runAsUser": 0, "supplementalGroups": [4], "seccompProfile": {"type": "Unconfined"}}),
+            ]),
+        ),
+        ("automountServiceAccountToken", one_of(vec![json!(false), json!(true)])),
+        ("hostUsers", one_of(vec![json!(false)])),
+        ("priorityClassName", one_of(vec![json!("high")])),
+        ("resources", one_of(vec![json!({"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}})])),
         ("schedulingOfTheFuture", one_of(vec![json!({"x": 1})])),
     ]);
     let metadata = members(vec![
