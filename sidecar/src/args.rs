@@ -77,6 +77,9 @@ pub struct GuardArgs {
     /// The volume that is shared with the sidecar.
     #[arg(long, env = paths::ENV_DIR, default_value = paths::SHARED_DIR)]
     pub dir: PathBuf,
+    /// Say only what is worth a warning.
+    #[arg(long)]
+    pub quiet: bool,
     /// The workload's command and its arguments.
     #[arg(last = true, required = true)]
     pub command: Vec<OsString>,

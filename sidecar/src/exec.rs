@@ -87,6 +87,7 @@ fn supervise(args: &ExecArgs, settings: &str) -> anyhow::Result<Outcome> {
         Command::new(&program)
             .args([
                 "exec-guard",
+                "--quiet",
                 "--container",
                 CONTAINER,
                 "--termination-message-path",

@@ -29,7 +29,7 @@ pub fn run(args: GuardArgs) -> ExitCode {
     end_at_panic();
     // First of all: the kernel drops a signal for PID 1 that it neither blocks nor handles.
     let signals = SignalFd::of_all();
-    let log = Log::new(args.container.clone());
+    let log = Log::new(args.container.clone(), args.quiet);
     let message_path = args.termination_message_path.clone();
     let refuse = |reason: &str| {
         log.line("error", "cannot guard here", json!({"reason": reason}));

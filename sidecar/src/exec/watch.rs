@@ -19,8 +19,8 @@ use crate::sys::{self, SignalFd};
 
 /// How often it is looked again whether the lease is there, once the wait is over.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long *hold* may take for its first answer from Redis after the wait is over.
-const FIRST_ANSWER: Duration = Duration::from_secs(10);
+/// How long after the wait the guard may take to be there and Redis to answer, before that counts as a failure.
+const LAST_CHANCE: Duration = Duration::from_secs(3);
 /// How long *hold* may take to release and end.
 const FAREWELL: Duration = Duration::from_secs(10);
 
@@ -137,14 +137,17 @@ enum Look {
 }
 
 fn look(shared: &Path, since: BootTime) -> Look {
+    let is_over = clock::now() >= since + LAST_CHANCE;
     match ask::lease(shared) {
-        Ok(LeaseView::Waiting { message: Some(message), .. }) => Look::GiveUp(Ending::Unusable { message }),
-        Ok(LeaseView::Waiting { holder: Some(holder), .. }) => Look::GiveUp(Ending::HeldByAnother { holder }),
-        Ok(LeaseView::Waiting { .. }) | Err(_) if clock::now() < since + FIRST_ANSWER => Look::Again,
-        Ok(LeaseView::Waiting { .. }) | Err(_) => {
-            let message = format!("there was no answer of Redis within {} s", FIRST_ANSWER.as_secs());
+        Ok(LeaseView::Waiting { holder: Some(holder), message: None, .. }) => {
+            Look::GiveUp(Ending::HeldByAnother { holder })
+        }
+        Ok(LeaseView::Waiting { .. }) | Err(_) if !is_over => Look::Again,
+        Ok(LeaseView::Waiting { message, .. }) => {
+            let message = message.unwrap_or_else(|| "Redis did not answer".to_owned());
             Look::GiveUp(Ending::Unusable { message })
         }
+        Err(error) => Look::GiveUp(Ending::Unusable { message: format!("{error:#}") }),
         Ok(_) => Look::Held,
     }
 }

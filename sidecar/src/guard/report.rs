@@ -27,17 +27,18 @@ pub(super) struct Log {
     /// `None` where it could not be opened so, as under another user's pipe, or is a file.
     nonblocking: Option<OwnedFd>,
     may_block: Cell<bool>,
+    quiet: bool,
 }
 
 impl Log {
-    /// The log of this container's guard.
-    pub(super) fn new(container: String) -> Self {
+    /// The log of this container's guard. A quiet one says only what is worth a warning.
+    pub(super) fn new(container: String, quiet: bool) -> Self {
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         // A regular file blocks whatever its flags say.
         let nonblocking = open("/proc/self/fd/2", flags, Mode::empty()).ok().filter(|fd| {
             fstat(fd).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) != FileType::RegularFile)
         });
-        Self { container, nonblocking, may_block: Cell::new(true) }
+        Self { container, nonblocking, may_block: Cell::new(true), quiet }
     }
 
     /// From now on a line is dropped rather than waited for.
@@ -47,6 +48,9 @@ impl Log {
 
     /// Writes one line.
     pub(super) fn line(&self, level: &str, message: &str, facts: Value) {
+        if self.quiet && level == "info" {
+            return;
+        }
         let mut line = json!({
             "level": level,
             "part": "guard",

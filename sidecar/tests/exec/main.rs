@@ -100,6 +100,7 @@ fn a_command_runs_with_its_fence_and_its_exit_code_comes_back() {
         run("echo fence $FENCEDLEASE_FENCE; cat $FENCEDLEASE_DIR/fence; echo $FENCEDLEASE_RESOURCE; exit 7");
     assert_eq!(first.status.code(), Some(7), "{first:?}");
     assert_eq!(String::from_utf8(first.stdout).unwrap(), "fence 1\n1\nshop/report\n");
+    assert!(first.stderr.is_empty(), "cron would mail this: {}", String::from_utf8_lossy(&first.stderr));
     assert_eq!(server.cli(&["EXISTS", &key("lease")]).unwrap(), "0", "released");
     assert_eq!(server.cli(&["EXISTS", &key("clean")]).unwrap(), "1");
     let second = run("echo $FENCEDLEASE_FENCE");
