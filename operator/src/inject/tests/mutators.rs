@@ -7,8 +7,11 @@ use super::properties::pod;
 use super::{installation, lease, patched};
 use crate::inject::inject;
 
+/// What it does, in words and in deed.
+type Mutator = (&'static str, fn(&mut Value));
+
 /// What another mutator may do to a pod, whether it was injected before or not.
-const OTHERS: [(&str, fn(&mut Value)); 12] = [
+const OTHERS: [Mutator; 12] = [
     ("labels it", |pod| pod["metadata"]["labels"]["mesh"] = "on".into()),
     ("annotates it", |pod| pod["metadata"]["annotations"]["mesh.example/status"] = "injected".into()),
     ("tolerates a taint", |pod| pod["spec"]["tolerations"] = json!([{"key": "x", "operator": "Exists"}])),
@@ -25,7 +28,7 @@ const OTHERS: [(&str, fn(&mut Value)); 12] = [
         list(app(pod), "env").insert(0, json!({"name": "FIRST", "value": "1"}));
     }),
     ("adds a variable behind", |pod| {
-        list(app(pod), "env").push(json!({"name": "LAST", "value": "$(FIRST)"}))
+        list(app(pod), "env").push(json!({"name": "LAST", "value": "$(FIRST)"}));
     }),
     ("adds a volume", |pod| {
         list(&mut pod["spec"], "volumes").push(json!({"name": "secrets", "emptyDir": {}}));
@@ -62,10 +65,16 @@ fn ours(pod: &Value) -> Value {
 fn without_empty_lists(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            map.values_mut().for_each(without_empty_lists);
+            for value in map.values_mut() {
+                without_empty_lists(value);
+            }
             map.retain(|_, value| !matches!(value, Value::Array(list) if list.is_empty()));
         }
-        Value::Array(list) => list.iter_mut().for_each(without_empty_lists),
+        Value::Array(list) => {
+            for value in list {
+                without_empty_lists(value);
+            }
+        }
         _ => {}
     }
 }
@@ -78,7 +87,9 @@ proptest! {
         ours_after in 0..5_usize,
     ) {
         let mut expected = pod.clone();
-        others.iter().for_each(|(_, change)| change(&mut expected));
+        for (_, change) in &others {
+            change(&mut expected);
+        }
         let mut expected = ours(&expected);
 
         let mut found = pod;
