@@ -71,19 +71,29 @@ impl Container {
         let found = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&patience)).unwrap();
         let at = clock::now();
         assert_eq!(found, 1, "the container lives on");
-        assert_eq!(self.members(), 0, "the pidfd is readable, yet processes live");
+        let members = self.members();
+        assert!(members.is_empty(), "the pidfd is readable, yet these live: {members:?}");
         at
     }
 
-    fn members(&self) -> usize {
+    /// The processes in it, as their `stat` begins; those that are dead and only not buried yet are left out.
+    fn members(&self) -> Vec<String> {
         let inside = |path: &Path| {
             std::fs::read_link(path.join("ns/pid"))
                 .is_ok_and(|link| link.display().to_string() == self.namespace)
-                && std::fs::read_to_string(path.join("stat")).is_ok_and(|stat| {
-                    !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z')
-                })
         };
-        std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| inside(&entry.path())).count()
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            if inside(&entry.path())
+                && let Ok(stat) = std::fs::read_to_string(entry.path().join("stat"))
+            {
+                let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
+                if !state.starts_with(['Z', 'X']) {
+                    found.push(stat.chars().take(60).collect());
+                }
+            }
+        }
+        found
     }
 }
 

@@ -1,0 +1,97 @@
+//! *hold* is stopped, killed, starved, or hangs: the guard ends the workload at its own instants.
+
+use std::process::Command;
+
+use rustix::process::{Pid, Signal};
+
+use crate::cgroup::Group;
+use crate::lane::{Lane, at_random_instants};
+use crate::support::eventually;
+use crate::threads::Standstill;
+
+/// It was the guard's own decision: nobody told it to.
+fn by_its_own_instants(test: &str, lane: &mut Lane<'_>) {
+    lane.dies_before_the_deadline(test);
+    let message = lane.termination_message();
+    assert!(message.contains("nothing was heard from the sidecar"), "{message}");
+}
+
+#[test]
+fn a_stopped_sidecar() {
+    at_random_instants("stopped sidecar", |mut lane| {
+        lane.pod.signal(Signal::STOP);
+        by_its_own_instants("stopped sidecar", &mut lane);
+        lane.pod.signal(Signal::CONT);
+        assert_eq!(lane.pod.until("LOST")["reason"], "WatchLate");
+    });
+}
+
+#[test]
+fn a_killed_sidecar() {
+    at_random_instants("killed sidecar", |mut lane| {
+        lane.pod.kill_sidecar();
+        by_its_own_instants("killed sidecar", &mut lane);
+    });
+}
+
+/// `poll` refuses more descriptors than a process may have. Done as the sidecar's user, who needs no right for it.
+fn allow_no_descriptors(process: Pid) {
+    let done = Command::new("setpriv")
+        .args(["--reuid", "65532", "--regid", "65532", "--clear-groups"])
+        .args(["prlimit", "--nofile=1:1", "--pid", &process.as_raw_nonzero().to_string()])
+        .status()
+        .unwrap();
+    assert!(done.success());
+}
+
+#[test]
+fn a_sidecar_whose_watching_thread_fails_ends_at_once() {
+    at_random_instants("failed thread", |mut lane| {
+        allow_no_descriptors(lane.pod.sidecar_pid());
+        assert_eq!(lane.pod.exit_code(), Some(1));
+        by_its_own_instants("failed thread", &mut lane);
+        assert!(lane.pod.log().contains("thread watch ended"), "{}", lane.pod.log());
+    });
+}
+
+#[test]
+fn a_sidecar_whose_watching_thread_hangs() {
+    at_random_instants("hanging watch", |mut lane| {
+        let _standstill = Standstill::of(lane.pod.sidecar_pid(), |name| name == "watch");
+        by_its_own_instants("hanging watch", &mut lane);
+        assert_eq!(lane.pod.ask("GET", "/v1/lease", "").unwrap().status, 200, "the others go on");
+    });
+}
+
+#[test]
+fn a_sidecar_all_of_whose_threads_hang() {
+    at_random_instants("all hang", |mut lane| {
+        let _standstill = Standstill::of(lane.pod.sidecar_pid(), |_| true);
+        by_its_own_instants("all hang", &mut lane);
+    });
+}
+
+#[test]
+fn a_sidecar_all_of_whose_other_threads_hang_is_lost_by_the_watching_one() {
+    at_random_instants("all others hang", |mut lane| {
+        let standstill = Standstill::of(lane.pod.sidecar_pid(), |name| name != "watch");
+        lane.dies_before_the_deadline("all others hang");
+        let message = lane.termination_message();
+        assert!(message.contains("RenewalTimeout"), "{message}");
+        drop(standstill);
+        assert_eq!(lane.pod.until("LOST")["reason"], "RenewalTimeout");
+    });
+}
+
+#[test]
+fn a_starved_sidecar() {
+    at_random_instants("starved sidecar", |mut lane| {
+        let name = lane.pod.sidecar_pid().as_raw_nonzero().to_string();
+        // A thousandth, shared with others: it runs some microseconds in a second.
+        let group = Group::starved(&name, 1000, 1_000_000, 10);
+        group.put(lane.pod.sidecar_pid());
+        eventually("a process that has to wait", || (group.throttled() > 0).then_some(()));
+        lane.dies_before_the_deadline("starved sidecar");
+        println!("starved sidecar: {} periods throttled; {}", group.throttled(), lane.termination_message());
+    });
+}
