@@ -63,6 +63,9 @@ pub struct HoldArgs {
     /// Where the FencedLease's own Redis Secret is mounted, if it has one.
     #[arg(long, default_value = paths::REDIS_SECRET_DIR)]
     pub redis_secret_dir: PathBuf,
+    /// Where what TLS to Redis needs is mounted.
+    #[arg(long, default_value = paths::REDIS_TLS_DIR)]
+    pub redis_tls_dir: PathBuf,
 }
 
 /// What *guard* is started with.
@@ -100,6 +103,16 @@ pub struct ExecArgs {
     /// A folder with the files `password` and, if it is not the default user, `username`.
     #[arg(long)]
     pub redis_secret_dir: Option<PathBuf>,
+    /// Speak TLS to Redis.
+    #[arg(long)]
+    pub redis_tls: bool,
+    /// A folder with `ca.crt` (else the authorities that browsers trust count), and with `tls.crt` and `tls.key` if
+    /// Redis asks for a certificate of ours. Means --redis-tls.
+    #[arg(long)]
+    pub redis_tls_dir: Option<PathBuf>,
+    /// The name that Redis's certificate must have. Default: the host of --redis.
+    #[arg(long)]
+    pub redis_server_name: Option<String>,
     /// What keeps leases of one Redis apart; that of a cluster, to share a lease with its pods.
     #[arg(long, default_value = "exec")]
     pub installation: String,

@@ -82,6 +82,9 @@ fn supervise(args: &ExecArgs, settings: &str) -> anyhow::Result<Outcome> {
     if let Some(secret) = &args.redis_secret_dir {
         hold.arg("--redis-secret-dir").arg(secret);
     }
+    if let Some(folder) = &args.redis_tls_dir {
+        hold.arg("--redis-tls-dir").arg(folder);
+    }
     let mut hold = hold.spawn().context("cannot start hold")?;
     let started = isolation.enter().and_then(|()| {
         Command::new(&program)

@@ -1,14 +1,16 @@
-//! How is Redis reached? One plain connection that never reconnects, retries or times out by itself.
+//! How is Redis reached? One connection, plain or over TLS, that never reconnects, retries or times out by itself.
 
 use redis::aio::MultiplexedConnection;
 use redis::{
     AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, ServerError,
     Value,
 };
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinHandle;
 
+use crate::tls::{Tls, TlsError};
 use crate::{CallError, Credentials, Refusal};
 
 /// A single Redis, and which of its databases.
@@ -16,6 +18,8 @@ use crate::{CallError, Credentials, Refusal};
 pub struct Server {
     /// `host:port`; the name is looked up at each connection.
     pub address: String,
+    /// How the connection is encrypted, if it is.
+    pub tls: Option<Tls>,
     /// The database number; Redis counts from 0.
     pub database: i64,
     /// What `CLIENT LIST` shows: printable ASCII without spaces. Redis may refuse others, which changes nothing
@@ -28,6 +32,11 @@ pub(crate) struct Connection {
     redis: MultiplexedConnection,
     driver: Driver,
 }
+
+/// What Redis is spoken to over, plain or encrypted.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// The task that reads and writes the socket; it ends with the connection.
 struct Driver(JoinHandle<()>);
@@ -47,6 +56,7 @@ impl Connection {
         };
         let stream = TcpStream::connect(&server.address).await.map_err(unreachable)?;
         stream.set_nodelay(true).map_err(unreachable)?;
+        let stream = server.secured(stream).await?;
         let mut config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         if let Some(pushes) = pushes {
             config = config.set_push_sender(pushes);
@@ -92,6 +102,14 @@ impl Drop for Driver {
 // === impl Server ===
 
 impl Server {
+    /// The connection as it is to be spoken over: never in plain text where TLS was asked for.
+    async fn secured(&self, stream: TcpStream) -> Result<Box<dyn Stream>, CallError> {
+        let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
+        let failed =
+            |error: TlsError| CallError::Tls { address: self.address.clone(), text: error.to_string() };
+        Ok(Box::new(tls.wrap(stream, &self.address).await.map_err(failed)?))
+    }
+
     fn judge(&self, error: RedisError) -> CallError {
         let address = self.address.clone();
         if error.is_io_error() {

@@ -27,6 +27,14 @@ pub enum CallError {
         /// What the system said.
         text: String,
     },
+    /// The connection could not be encrypted, or the server is not who it should be. Redis was never asked.
+    #[error("no TLS with {address}: {text}")]
+    Tls {
+        /// `host:port`.
+        address: String,
+        /// Why, and what to look at.
+        text: String,
+    },
     /// User and password could not be had in order to connect. Redis was never asked.
     #[error("no credentials for {address}: {text}")]
     Credentials {
@@ -108,6 +116,7 @@ impl CallError {
         match self {
             Self::ConnectTimeout { .. }
             | Self::Connect { .. }
+            | Self::Tls { .. }
             | Self::Credentials { .. }
             | Self::Refused { .. } => false,
             Self::Timeout { .. } | Self::Closed { .. } | Self::Protocol { .. } => true,
@@ -119,7 +128,7 @@ impl CallError {
         match self {
             Self::ConnectTimeout { .. } | Self::Timeout { .. } => LossReason::RenewalTimeout,
             Self::Connect { .. } | Self::Closed { .. } => LossReason::ConnectionClosed,
-            Self::Credentials { .. } | Self::Refused { .. } | Self::Protocol { .. } => {
+            Self::Tls { .. } | Self::Credentials { .. } | Self::Refused { .. } | Self::Protocol { .. } => {
                 LossReason::RenewalError
             }
         }
@@ -132,6 +141,7 @@ impl CallError {
             | Self::Connect { .. }
             | Self::Timeout { .. }
             | Self::Closed { .. } => RedisStandingKind::Timeout,
+            Self::Tls { .. } => RedisStandingKind::TlsFailed,
             Self::Credentials { .. } => RedisStandingKind::SecretNotFound,
             Self::Refused { refusal: Refusal::Auth, .. } => RedisStandingKind::AuthFailed,
             Self::Refused { refusal: Refusal::Permission, .. } => RedisStandingKind::PermissionDenied,

@@ -12,6 +12,7 @@ mod keys;
 mod outcome;
 pub mod reply;
 mod script;
+mod tls;
 
 pub use client::{Client, Place};
 pub use connection::Server;
@@ -21,3 +22,4 @@ pub use keys::LeaseKeys;
 pub use outcome::renewal_outcome;
 pub use reply::{AcquireReply, Inspection, ReleaseReply, RenewReply, Sequence};
 pub use script::{Acquire, Release, Renew};
+pub use tls::{Identity, Tls};

@@ -148,6 +148,8 @@ pub enum RedisStandingKind {
     PermissionDenied,
     /// It is a replica.
     NotMaster,
+    /// The connection could not be encrypted, or the server is not who it should be.
+    TlsFailed,
     /// The credentials could not be had.
     SecretNotFound,
     /// Another error.

@@ -20,6 +20,8 @@ pub const ENDPOINT_TOKEN_FILE: &str = "/var/run/secrets/fencedlease.dev/token";
 pub const ENDPOINT_AUDIENCE: &str = "fencedlease.dev/operator";
 /// Where a FencedLease's own Redis Secret is mounted in the sidecar: files `password`, and `username` if any.
 pub const REDIS_SECRET_DIR: &str = "/var/run/secrets/fencedlease.dev/redis";
+/// Where what TLS to Redis needs is mounted in the sidecar: `ca.crt`, `tls.crt`, `tls.key`, as far as there is any.
+pub const REDIS_TLS_DIR: &str = "/var/run/secrets/fencedlease.dev/redis-tls";
 
 /// For the sidecar: [`crate::SidecarSettings`] as JSON.
 pub const ENV_SETTINGS: &str = "FENCEDLEASE_SETTINGS";

@@ -71,6 +71,22 @@ pub struct RedisSettings {
     pub database: i64,
     /// Where user and password come from.
     pub credentials: CredentialSource,
+    /// How the connection is encrypted, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<RedisTls>,
+}
+
+/// TLS to Redis. What it needs lies below [`crate::paths::REDIS_TLS_DIR`].
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RedisTls {
+    /// The name that Redis's certificate must have; unset: the host of the address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_name: Option<String>,
+    /// Only the certificate authorities in the file `ca.crt` count; else those that browsers trust.
+    pub own_authorities: bool,
+    /// We prove who we are with the files `tls.crt` and `tls.key`.
+    pub client_certificate: bool,
 }
 
 /// Where Redis's user and password come from. They are never part of the settings.

@@ -111,12 +111,22 @@ pub(super) fn plan<'a>(
 fn redis(lease: &FencedLease, installation: &Installation) -> Result<RedisSettings, Problem> {
     if let Some(own) = &lease.spec.redis {
         let credentials = if own.auth.is_some() { CredentialSource::Mounted } else { CredentialSource::None };
-        return Ok(RedisSettings { addresses: own.addresses.clone(), database: own.database, credentials });
+        return Ok(RedisSettings {
+            addresses: own.addresses.clone(),
+            database: own.database,
+            credentials,
+            tls: None,
+        });
     }
     let shared = installation.redis.as_ref().ok_or_else(lease::no_redis)?;
     let credentials =
         if shared.has_credentials { CredentialSource::Endpoint } else { CredentialSource::None };
-    Ok(RedisSettings { addresses: shared.addresses.clone(), database: shared.database, credentials })
+    Ok(RedisSettings {
+        addresses: shared.addresses.clone(),
+        database: shared.database,
+        credentials,
+        tls: None,
+    })
 }
 
 fn restart_policy(spec: &PodSpec) -> Result<RestartPolicy, Problem> {

@@ -120,6 +120,10 @@ fn redis_reason(kind: RedisStandingKind) -> (&'static str, &'static str) {
         RedisStandingKind::NotMaster => {
             ("NotMaster", "Name the address of the master, not that of a replica.")
         }
+        RedisStandingKind::TlsFailed => (
+            "TLSFailed",
+            "See that Redis serves TLS there, with a certificate of the authority in tls.caRef and the name in tls.serverName.",
+        ),
         RedisStandingKind::SecretNotFound => {
             ("SecretNotFound", "Create the Secret that auth.secretRef names, with the key password.")
         }

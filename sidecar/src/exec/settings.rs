@@ -1,11 +1,13 @@
 //! What *hold* is to be told, from the command line.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use fencedlease_core::duration::{self, DurationError};
 use fencedlease_core::{Timing, TimingError};
 use fencedlease_wire::settings::{
-    AfterLoss, CredentialSource, RedisSettings, RestartPolicy, StandbyMode, StandbySettings, TimingSettings,
+    AfterLoss, CredentialSource, RedisSettings, RedisTls, RestartPolicy, StandbyMode, StandbySettings,
+    TimingSettings,
 };
 use fencedlease_wire::{ResourceName, ResourceNameError, SidecarSettings};
 
@@ -40,6 +42,12 @@ pub(super) enum Mistake {
     MaxHold {
         /// What was found.
         found: String,
+    },
+    /// A folder that lacks something.
+    #[error("--redis-tls-dir {}: it must have ca.crt, or tls.crt and tls.key, or all three", folder.display())]
+    TlsFolder {
+        /// Which.
+        folder: PathBuf,
     },
     /// Cannot happen with what was checked.
     #[error("cannot write the settings: {0}")]
@@ -84,6 +92,7 @@ pub(super) fn settings(args: &ExecArgs) -> Result<String, Mistake> {
             } else {
                 CredentialSource::None
             },
+            tls: tls(args)?,
         },
         containers: vec![CONTAINER.to_owned()],
         restart_policy: RestartPolicy::Never,
@@ -97,6 +106,22 @@ pub(super) fn settings(args: &ExecArgs) -> Result<String, Mistake> {
         log_level: args.log_level.clone(),
     };
     Ok(serde_json::to_string(&settings)?)
+}
+
+/// What the folder has is what is meant.
+fn tls(args: &ExecArgs) -> Result<Option<RedisTls>, Mistake> {
+    let Some(folder) = &args.redis_tls_dir else {
+        let plain = !args.redis_tls && args.redis_server_name.is_none();
+        let tls = RedisTls { server_name: args.redis_server_name.clone(), ..RedisTls::default() };
+        return Ok((!plain).then_some(tls));
+    };
+    let has = |name: &str| folder.join(name).exists();
+    let client_certificate = has("tls.crt");
+    if client_certificate != has("tls.key") || !client_certificate && !has("ca.crt") {
+        return Err(Mistake::TlsFolder { folder: folder.clone() });
+    }
+    let server_name = args.redis_server_name.clone();
+    Ok(Some(RedisTls { server_name, own_authorities: has("ca.crt"), client_certificate }))
 }
 
 /// How long the lease is waited for; `None` is for ever.

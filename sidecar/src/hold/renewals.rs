@@ -1,15 +1,16 @@
 //! The thread that speaks to Redis, and the translation between its words and the pod's.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fencedlease_redis::agent::{self, Answer, Call, Hint, Notice, Notify, Order, Request};
 use fencedlease_redis::{
-    Acquire, AcquireReply, CallError, CredentialProvider, LeaseKeys, Place, Release, Renew, Server,
-    renewal_outcome,
+    Acquire, AcquireReply, CallError, CredentialProvider, Identity, LeaseKeys, Place, Release, Renew, Server,
+    Tls, renewal_outcome,
 };
 use fencedlease_wire::ResourceName;
-use fencedlease_wire::settings::RedisSettings;
+use fencedlease_wire::settings::{RedisSettings, RedisTls};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::mailbox::Post;
@@ -41,13 +42,24 @@ pub fn place(
     resource: &ResourceName,
     pod_name: &str,
     credentials: Arc<dyn CredentialProvider>,
+    tls_dir: &Path,
 ) -> Option<Place> {
     let server = Server {
         address: settings.addresses.first()?.clone(),
+        tls: settings.tls.as_ref().map(|tls| encryption(tls, tls_dir)),
         database: settings.database,
         client_name: format!("fencedlease:{pod_name}"),
     };
     Some(Place { server, keys: LeaseKeys::new(resource), credentials })
+}
+
+fn encryption(tls: &RedisTls, folder: &Path) -> Tls {
+    let identity = || Identity { certificate: folder.join("tls.crt"), key: folder.join("tls.key") };
+    Tls {
+        server_name: tls.server_name.clone(),
+        authorities: tls.own_authorities.then(|| folder.join("ca.crt")),
+        identity: tls.client_certificate.then(identity),
+    }
 }
 
 // === impl Translator ===

@@ -144,8 +144,9 @@ fn start_threads(
         Ok(String::new())
     })?;
 
-    let place = renewals::place(&settings.redis, &resource, &args.pod_name, parts.credentials)
-        .context("there is no Redis address")?;
+    let place =
+        renewals::place(&settings.redis, &resource, &args.pod_name, parts.credentials, &args.redis_tls_dir)
+            .context("there is no Redis address")?;
     let redis_post = post.clone();
     threads.start("renewals", move || {
         runtime()?.block_on(renewals::serve(place, redis_orders, redis_post));

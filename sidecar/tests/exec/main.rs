@@ -158,6 +158,43 @@ fn without_redis_it_ends_with_a_code_of_its_own() {
 }
 
 #[test]
+fn redis_is_spoken_to_over_tls_and_never_in_plain_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let signed = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    fs::write(file("ca.crt"), signed.cert.pem()).unwrap();
+    fs::write(file("server.key"), signed.signing_key.serialize_pem()).unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let _server = RedisServer::with_args(&[
+        "--tls-port",
+        &port.to_string(),
+        "--tls-cert-file",
+        &file("ca.crt"),
+        "--tls-key-file",
+        &file("server.key"),
+        "--tls-ca-cert-file",
+        &file("ca.crt"),
+        "--tls-auth-clients",
+        "no",
+    ])
+    .unwrap();
+    let address = format!("127.0.0.1:{port}");
+    let run =
+        |options: &[&str]| exec(&address, &[&["--wait", "5s"], options].concat(), "true").output().unwrap();
+    let trusted = run(&["--redis-tls-dir", &folder.path().display().to_string()]);
+    assert_eq!(trusted.status.code(), Some(0), "{trusted:?}");
+    for options in [&[][..], &["--redis-tls"]] {
+        let refused = run(options);
+        assert_eq!(refused.status.code(), Some(199), "{refused:?}");
+    }
+    let empty = tempfile::tempdir().unwrap();
+    let mistaken = run(&["--redis-tls-dir", &empty.path().display().to_string()]);
+    let text = String::from_utf8(mistaken.stderr).unwrap();
+    assert_eq!(mistaken.status.code(), Some(125), "{text}");
+    assert!(text.contains("ca.crt"), "{text}");
+}
+
+#[test]
 fn a_bad_option_is_named_with_what_is_accepted() {
     for (options, word) in
         [(["--ttl", "soon"], "--ttl"), (["--ttl", "1s"], "ttl"), (["--wait", "1x"], "--wait")]

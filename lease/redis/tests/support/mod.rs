@@ -27,7 +27,8 @@ pub(crate) fn place(address: impl Into<String>) -> Place {
 }
 
 pub(crate) fn place_as(address: impl Into<String>, credentials: Credentials) -> Place {
-    let server = Server { address: address.into(), database: 0, client_name: CLIENT_NAME.to_owned() };
+    let server =
+        Server { address: address.into(), tls: None, database: 0, client_name: CLIENT_NAME.to_owned() };
     Place { server, keys: keys(), credentials: Arc::new(credentials) }
 }
 

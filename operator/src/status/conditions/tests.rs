@@ -60,6 +60,7 @@ fn every_trouble_of_redis_is_its_reason_and_makes_the_lease_unready() {
         (RedisStandingKind::AuthFailed, "AuthFailed"),
         (RedisStandingKind::PermissionDenied, "PermissionDenied"),
         (RedisStandingKind::NotMaster, "NotMaster"),
+        (RedisStandingKind::TlsFailed, "TLSFailed"),
         (RedisStandingKind::SecretNotFound, "SecretNotFound"),
         (RedisStandingKind::Failed, "Failed"),
     ] {
