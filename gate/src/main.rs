@@ -1,0 +1,3 @@
+//! The gate's program.
+
+fn main() {}
