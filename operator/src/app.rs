@@ -33,6 +33,7 @@ use crate::metrics::Metrics;
 use crate::serve::Server;
 use crate::status::write::Statuses;
 use crate::tasks::Tasks;
+use crate::tidy::Tidy;
 use crate::webhook::{LiveCluster, Webhooks};
 use crate::{controller, embedded_redis, events, installation, refusals, restart_rules};
 
@@ -130,9 +131,10 @@ fn answer(tasks: &mut Tasks, shared: &Shared, feeds: Feeds, installation: Instal
     tasks.add("events", publishing);
     let has_redis = installation.redis.is_some();
     let statuses = Arc::new(Statuses::new(client.clone(), caches.clone(), events.clone(), has_redis));
+    let tidy = Tidy::new(client.clone(), caches.clone());
     tasks.add(
         "controller",
-        controller::run(caches.leases.clone(), touched, Arc::clone(&statuses), tasks.stop()),
+        controller::run(caches.leases.clone(), touched, Arc::clone(&statuses), tidy, tasks.stop()),
     );
     let (refuse, refused) = mpsc::channel(REFUSALS);
     tasks.add(

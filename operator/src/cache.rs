@@ -5,7 +5,7 @@ use std::pin::pin;
 use fencedlease_crds::FencedLease;
 use futures::channel::mpsc;
 use futures::{SinkExt as _, StreamExt as _};
-use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodStatus};
 use kube::runtime::reflector::{self, ObjectRef, Store, store::Writer};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client, Resource, ResourceExt as _};
@@ -107,8 +107,24 @@ fn trim(pod: &mut Pod) {
     pod.status = pod.status.take().map(|status| PodStatus {
         phase: status.phase,
         conditions: status.conditions,
+        container_statuses: status.container_statuses.map(ends),
         ..PodStatus::default()
     });
+}
+
+/// How containers ended: exit code and time, without texts that users wrote.
+fn ends(statuses: Vec<ContainerStatus>) -> Vec<ContainerStatus> {
+    let end = |status: ContainerStatus| {
+        let ended = status.state?.terminated?;
+        let terminated = ContainerStateTerminated {
+            exit_code: ended.exit_code,
+            finished_at: ended.finished_at,
+            ..ContainerStateTerminated::default()
+        };
+        let state = ContainerState { terminated: Some(terminated), ..ContainerState::default() };
+        Some(ContainerStatus { name: status.name, state: Some(state), ..ContainerStatus::default() })
+    };
+    statuses.into_iter().filter_map(end).collect()
 }
 
 async fn feed<K>(

@@ -11,12 +11,15 @@ use std::time::Duration;
 use fencedlease_crds::FencedLease;
 use futures::channel::mpsc;
 use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt as _;
 use kube::runtime::controller::{Action, Config, Error, applier};
 use kube::runtime::reflector::Store;
 use tokio::sync::watch;
 
 use crate::cache::Touched;
 use crate::status::write::{Statuses, WriteError};
+use crate::tidy::Tidy;
 
 /// How often a FencedLease with a holder is looked at without any sign.
 const LOOK_HELD: Duration = Duration::from_secs(15);
@@ -29,11 +32,18 @@ const DEBOUNCE: Duration = Duration::from_millis(250);
 /// How many are looked at at a time.
 const AT_A_TIME: u16 = 8;
 
+/// What a look needs.
+struct Looker {
+    statuses: Arc<Statuses>,
+    tidy: Tidy,
+}
+
 /// Looks at what `touched` names, until `stop`.
 pub async fn run(
     leases: Store<FencedLease>,
     touched: mpsc::Receiver<Touched>,
     statuses: Arc<Statuses>,
+    tidy: Tidy,
     mut stop: watch::Receiver<bool>,
 ) {
     let stopped = async move {
@@ -41,12 +51,12 @@ pub async fn run(
     };
     let queue = touched.map(Ok::<_, Infallible>).take_until(stopped);
     let looks = applier(
-        |lease, statuses| Box::pin(look(lease, statuses)),
+        |lease, context| Box::pin(look(lease, context)),
         |_, error: &WriteError, _| {
             tracing::warn!(error = error as &dyn std::error::Error, "cannot keep a status");
             Action::requeue(AGAIN)
         },
-        statuses,
+        Arc::new(Looker { statuses, tidy }),
         leases,
         queue.into_stream(),
         Config::default().debounce(DEBOUNCE).concurrency(AT_A_TIME),
@@ -60,8 +70,10 @@ pub async fn run(
         .await;
 }
 
-async fn look(lease: Arc<FencedLease>, statuses: Arc<Statuses>) -> Result<Action, WriteError> {
+async fn look(lease: Arc<FencedLease>, looker: Arc<Looker>) -> Result<Action, WriteError> {
     let held = lease.status.as_ref().is_some_and(|status| status.holder.is_some());
-    statuses.refresh(lease).await?;
+    let (namespace, name) = (lease.namespace().unwrap_or_default(), lease.name_any());
+    looker.statuses.refresh(lease).await?;
+    looker.tidy.look(&namespace, &name, Timestamp::now()).await;
     Ok(Action::requeue(if held { LOOK_HELD } else { LOOK }))
 }

@@ -19,6 +19,7 @@ pub mod restart_rules;
 pub mod serve;
 pub mod status;
 pub mod tasks;
+pub mod tidy;
 pub mod unguarded;
 pub mod webhook;
 

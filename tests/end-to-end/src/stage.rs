@@ -73,6 +73,13 @@ impl Stage {
         Ok(self.namespace.apply(&images::as_known_to(self.cluster.target(), manifests))?)
     }
 
+    /// Creates an object, which may have a name that is only generated.
+    pub fn create(&self, manifest: &Value) -> Result<String> {
+        let mut command = self.command(&["create", "--filename=-"]);
+        let known = images::as_known_to(self.cluster.target(), &manifest.to_string());
+        Ok(run_with_input(&mut command, &known)?)
+    }
+
     /// Applies a manifest that is to be refused, and gives the message. Fails if it is not.
     pub fn apply_refused(&self, manifest: &Value) -> Result<String> {
         let mut command = self.command(&["apply", "--filename=-"]);

@@ -28,7 +28,11 @@ pub struct Workload {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Kind {
     Deployment,
+    StatefulSet,
+    DaemonSet,
+    ReplicaSet,
     Job,
+    CronJob,
     Pod,
 }
 
@@ -38,9 +42,29 @@ impl Workload {
         Self::new(Kind::Deployment, name)
     }
 
+    /// A StatefulSet of one replica, whose pods start together.
+    pub fn stateful_set(name: &str) -> Self {
+        Self::new(Kind::StatefulSet, name)
+    }
+
+    /// A DaemonSet.
+    pub fn daemon_set(name: &str) -> Self {
+        Self::new(Kind::DaemonSet, name)
+    }
+
+    /// A ReplicaSet of one replica that no Deployment owns.
+    pub fn replica_set(name: &str) -> Self {
+        Self::new(Kind::ReplicaSet, name)
+    }
+
     /// A Job that is not repeated.
     pub fn job(name: &str) -> Self {
         Self::new(Kind::Job, name)
+    }
+
+    /// A `CronJob` of such a Job, which starts none by itself.
+    pub fn cron_job(name: &str) -> Self {
+        Self::new(Kind::CronJob, name)
     }
 
     /// A pod without an owner.
@@ -78,7 +102,7 @@ impl Workload {
         self
     }
 
-    /// How many pods; of a Deployment.
+    /// How many pods; of a Deployment, StatefulSet or ReplicaSet.
     #[must_use]
     pub fn replicas(mut self, replicas: u32) -> Self {
         self.replicas = replicas;
@@ -146,9 +170,29 @@ impl Workload {
                 }
                 manifest
             }
+            Kind::StatefulSet | Kind::DaemonSet | Kind::ReplicaSet => {
+                let mut manifest = json!({
+                    "apiVersion": "apps/v1", "kind": format!("{:?}", self.kind), "metadata": {"name": name},
+                    "spec": {"selector": {"matchLabels": {"app": name}}, "template": template},
+                });
+                if self.kind != Kind::DaemonSet {
+                    manifest["spec"]["replicas"] = self.replicas.into();
+                }
+                if self.kind == Kind::StatefulSet {
+                    manifest["spec"]["podManagementPolicy"] = "Parallel".into();
+                }
+                manifest
+            }
             Kind::Job => json!({
                 "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
                 "spec": {"backoffLimit": 0, "template": template},
+            }),
+            Kind::CronJob => json!({
+                "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name},
+                "spec": {
+                    "schedule": "0 0 1 1 *", "suspend": true, "concurrencyPolicy": "Forbid",
+                    "jobTemplate": {"spec": {"backoffLimit": 0, "template": template}},
+                },
             }),
             Kind::Pod => {
                 let mut manifest = template;
@@ -198,7 +242,7 @@ impl Workload {
         if let Some(node) = &self.node {
             spec["nodeSelector"] = json!({"kubernetes.io/hostname": node});
         }
-        if self.kind == Kind::Job {
+        if matches!(self.kind, Kind::Job | Kind::CronJob) {
             spec["restartPolicy"] = "Never".into();
         }
         spec["containers"] = json!([container]);
