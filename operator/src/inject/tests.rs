@@ -154,7 +154,7 @@ fn the_known_fence_is_the_floor_of_the_next_one() {
 
 #[test]
 fn a_redis_of_the_leases_own_takes_nothing_of_the_installations() {
-    let own = |auth| RedisSpec { addresses: vec!["mine:6379".to_owned()], database: 2, auth, tls: None };
+    let own = |auth| RedisSpec { addresses: vec!["mine:6379".to_owned()], database: 2, auth };
     let pod = with_lease(|lease| lease.spec.redis = Some(own(None)));
     assert_eq!(settings(&pod).redis.credentials, CredentialSource::None);
     assert_eq!(settings(&pod).redis.addresses, ["mine:6379"]);
@@ -274,7 +274,7 @@ fn a_short_grace_period_and_much_memory_are_warned_about() {
 fn nothing_of_ours_is_left_for_the_api_server_to_fill_in() {
     let secret_ref = SecretReference { name: "redis-shop".to_owned() };
     let auth = Some(RedisAuth { secret_ref });
-    let own = RedisSpec { addresses: vec!["mine:6379".to_owned()], database: 0, auth, tls: None };
+    let own = RedisSpec { addresses: vec!["mine:6379".to_owned()], database: 0, auth };
     let pod = with_lease(|lease| lease.spec.redis = Some(own));
     let sidecar = "/spec/initContainers/0";
     let probe = ["timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold", "httpGet/scheme"];

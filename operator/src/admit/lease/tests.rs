@@ -14,7 +14,7 @@ fn problems(change: impl FnOnce(&mut FencedLeaseSpec)) -> String {
 }
 
 fn redis(address: &str) -> RedisSpec {
-    RedisSpec { addresses: vec![address.to_owned()], database: 0, auth: None, tls: None }
+    RedisSpec { addresses: vec![address.to_owned()], database: 0, auth: None }
 }
 
 fn lease(redis: Option<RedisSpec>) -> FencedLease {
