@@ -106,7 +106,9 @@ impl Webhooks {
         let problem = Problem::new(
             "The request",
             &format!("of the weight of {objects} JSON objects"),
-            &format!("{MOST_OBJECTS} at most, of 256 bytes each"),
+            &format!(
+                "{MOST_OBJECTS} at most, of 128 bytes each, with what metadata.managedFields says of them"
+            ),
             "Have fewer containers, variables and mounts in one pod.",
         );
         let subject = format!("This {} is too large to be looked at by FencedLease", kind.as_str());

@@ -79,7 +79,14 @@ impl Request {
             let (kind, version) = (review.kind, review.api_version);
             return Err(format!("the body is a {kind} of {version}; accepted: {KIND} of {API_VERSION}"));
         }
-        review.request.ok_or_else(|| format!("the {KIND} has no request"))
+        let mut request = review.request.ok_or_else(|| format!("the {KIND} has no request"))?;
+        // Who wrote which field is most of an object that many fields are in, and nothing here asks for it.
+        for object in [&mut request.object, &mut request.old_object] {
+            if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.remove("managedFields");
+            }
+        }
+        Ok(request)
     }
 
     /// The object as it was; `None` at creation.

@@ -171,9 +171,9 @@ fn a_pod_that_is_injected_already_needs_no_patch() {
 #[test]
 fn a_pod_that_would_cost_the_operator_its_memory_is_refused_with_its_weight() {
     let mut pod = pod();
-    pod["spec"]["containers"] = (0..9_000).map(|_| json!({})).collect();
+    pod["spec"]["containers"] = (0..25_000).map(|_| json!({})).collect();
     let text = ask_pod(cached(), &pod).refusal();
-    assert!(text.contains("JSON objects; accepted: 8000 at most"), "{text}");
+    assert!(text.contains("JSON objects; accepted: 24000 at most"), "{text}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What the API server itself holds pods that ask for a lease to, after every mutator and without the operator.
 
 use anyhow::{Context as _, Result};
-use fencedlease_end_to_end::{Stage, Workload, seconds};
+use fencedlease_end_to_end::{Stage, Workload, chart, seconds};
 use serde_json::{Value, json};
 
 /// What the policy's refusals begin with.
@@ -177,6 +177,7 @@ fn without_the_operator_the_api_server_refuses_every_form_that_is_not_guarded() 
     let many = stage.would_create(&with_containers(&asks, 100))?;
     let text = stage.would_refuse(&with_containers(&asks, 200))?;
     assert!(text.contains("too large to be looked at by FencedLease"), "{text}");
+    assert_eq!(operator_restarts(&stage)?, 0, "large pods cost the operator its life");
 
     let _ignored = stage.pod_webhook("failurePolicy", "Ignore")?;
     let away = stage.operator_away()?;
@@ -200,6 +201,14 @@ fn without_the_operator_the_api_server_refuses_every_form_that_is_not_guarded() 
     let text = stage.would_refuse(&broken)?;
     assert!(text.contains("spec.containers (app-99).command does not begin with the guard"), "{text}");
     away.end()
+}
+
+fn operator_restarts(stage: &Stage) -> Result<i64> {
+    let selector = "app.kubernetes.io/component=operator";
+    let pods: Value =
+        stage.cluster().get(&["pods", "--namespace", chart::NAMESPACE, "--selector", selector])?;
+    let restarts = |pod: &Value| pod["status"]["containerStatuses"][0]["restartCount"].as_i64();
+    pods["items"].as_array().context("no list")?.iter().map(|pod| restarts(pod).context("no status")).sum()
 }
 
 /// The pod with so many containers, each named, and with variables and mounts of its own.
