@@ -1,0 +1,7 @@
+//! A real PostgreSQL with the fence check installed, and the ways in which an application writes to it.
+
+mod check;
+mod server;
+
+pub use check::{Isolation, PostgresCheck, Shape};
+pub use server::PostgresServer;
