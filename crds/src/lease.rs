@@ -159,6 +159,71 @@ pub struct RedisSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "RedisAuth")]
     pub auth: Option<RedisAuth>,
+
+    /// Speak TLS, and check the server's certificate. `{}` is enough where a well-known authority signed it. Unset:
+    /// plain text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "RedisTls")]
+    pub tls: Option<RedisTls>,
+}
+
+/// How Redis is known, and how it knows us.
+#[derive(Clone, Debug, Default, Deserialize, KubeSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RedisTls {
+    /// The name that the server's certificate must have. Unset: the host of the address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", length(min = 1, max = 253))]
+    pub server_name: Option<String>,
+
+    /// The certificate authorities that count, in PEM. Unset: those that browsers trust.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "AuthoritiesReference")]
+    pub ca_ref: Option<AuthoritiesReference>,
+
+    /// A Secret of type kubernetes.io/tls with our own certificate, where Redis asks for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "CertificateReference")]
+    pub client_cert_secret_ref: Option<CertificateReference>,
+}
+
+/// A Secret of type kubernetes.io/tls of the same namespace.
+#[derive(Clone, Debug, Deserialize, KubeSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CertificateReference {
+    /// The Secret's name.
+    #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = rules::object_name_form("spec.redis.tls.clientCertSecretRef.name", "Secret"))]
+    pub name: String,
+}
+
+/// A key of a ConfigMap or Secret of the same namespace.
+#[derive(Clone, Debug, Deserialize, KubeSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AuthoritiesReference {
+    /// ConfigMap or Secret.
+    #[serde(default)]
+    pub kind: AuthoritiesKind,
+
+    /// Its name.
+    #[schemars(length(min = 1, max = 253))]
+    #[x_kube(validation = rules::object_name_form("spec.redis.tls.caRef.name", "ConfigMap or Secret"))]
+    pub name: String,
+
+    /// The key with certificates in PEM.
+    #[serde(default = "default_authorities_key")]
+    #[schemars(length(min = 1, max = 253))]
+    pub key: String,
+}
+
+/// What holds certificate authorities.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+pub enum AuthoritiesKind {
+    /// A ConfigMap.
+    #[default]
+    ConfigMap,
+    /// A Secret.
+    Secret,
 }
 
 /// How to log in to Redis.
@@ -175,7 +240,7 @@ pub struct RedisAuth {
 pub struct SecretReference {
     /// The Secret's name.
     #[schemars(length(min = 1, max = 253))]
-    #[x_kube(validation = rules::secret_name_form())]
+    #[x_kube(validation = rules::object_name_form("spec.redis.auth.secretRef.name", "Secret"))]
     pub name: String,
 }
 
@@ -234,6 +299,10 @@ impl Default for FencedLeaseSpec {
             standby: StandbySpec::default(),
         }
     }
+}
+
+fn default_authorities_key() -> String {
+    "ca.crt".to_owned()
 }
 
 fn default_ttl() -> String {

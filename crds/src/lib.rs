@@ -10,7 +10,7 @@ pub mod status;
 
 pub use conditions::ConditionType;
 pub use lease::{
-    FencedLease, FencedLeaseSpec, RedisAuth, RedisSpec, SecretReference, StandbyMode, StandbyReadiness,
-    StandbySpec,
+    AuthoritiesKind, AuthoritiesReference, CertificateReference, FencedLease, FencedLeaseSpec, RedisAuth,
+    RedisSpec, RedisTls, SecretReference, StandbyMode, StandbyReadiness, StandbySpec,
 };
 pub use status::{FencedLeaseStatus, GuardKind, Holder, LastLoss, Phase, ResolvedTiming, Workload};

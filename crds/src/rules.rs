@@ -127,12 +127,13 @@ pub(crate) fn addresses_form() -> Rule {
 }
 
 /// A reference names an object that can exist.
-pub(crate) fn secret_name_form() -> Rule {
+pub(crate) fn object_name_form(path: &str, what: &str) -> Rule {
     rule(
         "self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')".to_owned(),
-        "'spec.redis.auth.secretRef.name is \"%s\": write the name of a Secret of this namespace: a-z, 0-9, \"-\" \
-         and \".\", with a letter or digit at both ends'.format([self])"
-            .to_owned(),
+        format!(
+            "'{path} is \"%s\": write the name of a {what} of this namespace: a-z, 0-9, \"-\" and \".\", with a \
+             letter or digit at both ends'.format([self])"
+        ),
     )
 }
 

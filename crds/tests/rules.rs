@@ -226,6 +226,19 @@ fn a_secret_reference_names_something_that_can_exist() {
 }
 
 #[test]
+fn references_of_tls_name_something_that_can_exist() {
+    let spec = |tls: Value| json!({ "redis": { "addresses": ["r:1"], "tls": tls } });
+    assert_eq!(messages(&spec(json!({}))), Vec::<String>::new());
+    let good = json!({ "caRef": { "kind": "ConfigMap", "name": "ca", "key": "ca.crt" } });
+    assert_eq!(messages(&spec(good)), Vec::<String>::new());
+    let refused =
+        messages(&spec(json!({ "caRef": { "kind": "Secret", "name": "CA", "key": "ca.crt" } }))).join("; ");
+    assert!(refused.contains("spec.redis.tls.caRef.name is \"CA\""), "{refused}");
+    let refused = messages(&spec(json!({ "clientCertSecretRef": { "name": "a/b" } }))).join("; ");
+    assert!(refused.contains("spec.redis.tls.clientCertSecretRef.name is \"a/b\""), "{refused}");
+}
+
+#[test]
 fn a_name_too_long_for_a_label_is_refused() {
     assert_eq!(messages_about(&"a".repeat(63), &json!({})), Vec::<String>::new());
     assert_eq!(

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use fencedlease_core::Timing;
 use fencedlease_core::duration::{self, in_seconds};
-use fencedlease_crds::{FencedLease, FencedLeaseSpec, Phase, RedisSpec, StandbyMode, StandbyReadiness};
+use fencedlease_crds::{
+    FencedLease, FencedLeaseSpec, Phase, RedisSpec, RedisTls, StandbyMode, StandbyReadiness,
+};
 use fencedlease_wire::settings::TimingSettings;
 
 use super::annotations::is_object_name;
@@ -166,7 +168,23 @@ fn redis_problems(redis: &RedisSpec) -> Vec<Problem> {
         let accepted = "the name of a Secret of the same namespace";
         problems.push(Problem::new("spec.redis.auth.secretRef.name", &format!("{name:?}"), accepted, next));
     }
+    problems.extend(redis.tls.as_ref().into_iter().flat_map(tls));
     problems
+}
+
+/// What is wrong with the references of `tls`.
+fn tls(tls: &RedisTls) -> Vec<Problem> {
+    let authorities =
+        tls.ca_ref.as_ref().map(|it| ("spec.redis.tls.caRef.name", &it.name, "ConfigMap or Secret"));
+    let own = tls.client_cert_secret_ref.as_ref();
+    let own = own.map(|it| ("spec.redis.tls.clientCertSecretRef.name", &it.name, "Secret"));
+    let wrong = authorities.into_iter().chain(own).filter(|(_, name, _)| !is_object_name(name));
+    wrong
+        .map(|(field, name, what)| {
+            let accepted = format!("the name of a {what} of the same namespace");
+            Problem::new(field, &format!("{name:?}"), &accepted, "Name the object that has the certificates.")
+        })
+        .collect()
 }
 
 /// Whether this is `host:port`, the host a DNS name, an IPv4 address or an IPv6 address in brackets.

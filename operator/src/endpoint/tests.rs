@@ -143,7 +143,7 @@ async fn without_a_token_nothing_is_given() {
 #[tokio::test]
 async fn the_installations_password_is_not_for_a_lease_with_its_own_redis() {
     let api = api();
-    let redis = RedisSpec { addresses: vec!["own:6379".to_owned()], database: 0, auth: None };
+    let redis = RedisSpec { addresses: vec!["own:6379".to_owned()], database: 0, auth: None, tls: None };
     api.put(LEASE, serde_json::to_value(lease(Some(redis))).unwrap());
     let answer = credentials(&api).await;
     assert_eq!((answer.status, answer.code()), (403, "OwnRedis"));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fencedlease_core::duration::{format, in_seconds};
 use fencedlease_crds::FencedLease;
 use fencedlease_wire::settings::{
-    AfterLoss, CredentialSource, RedisSettings, RestartPolicy, SidecarSettings,
+    AfterLoss, CredentialSource, RedisSettings, RedisTls, RestartPolicy, SidecarSettings,
 };
 use fencedlease_wire::{Fence, ResourceName};
 use k8s_openapi::api::core::v1::{Container, PodSpec};
@@ -34,6 +34,8 @@ pub(super) struct Plan<'a> {
     pub(super) resources: Resources,
     /// The Secret of the FencedLease's own Redis.
     pub(super) redis_secret: Option<String>,
+    /// What its TLS needs.
+    pub(super) redis_tls: Option<&'a fencedlease_crds::RedisTls>,
     pub(super) host_network: bool,
     pub(super) warnings: Vec<String>,
 }
@@ -41,7 +43,7 @@ pub(super) struct Plan<'a> {
 /// Decides, or says everything that stands against it.
 pub(super) fn plan<'a>(
     view: &'a PodView,
-    lease: &FencedLease,
+    lease: &'a FencedLease,
     namespace: &str,
     installation: &Installation,
 ) -> Result<Plan<'a>, Vec<Problem>> {
@@ -100,6 +102,7 @@ pub(super) fn plan<'a>(
             .redis
             .as_ref()
             .and_then(|own| Some(own.auth.as_ref()?.secret_ref.name.clone())),
+        redis_tls: lease.spec.redis.as_ref().and_then(|own| own.tls.as_ref()),
         host_network: view.spec.host_network == Some(true),
         guarded,
         warnings,
@@ -115,7 +118,11 @@ fn redis(lease: &FencedLease, installation: &Installation) -> Result<RedisSettin
             addresses: own.addresses.clone(),
             database: own.database,
             credentials,
-            tls: None,
+            tls: own.tls.as_ref().map(|tls| RedisTls {
+                server_name: tls.server_name.clone(),
+                own_authorities: tls.ca_ref.is_some(),
+                client_certificate: tls.client_cert_secret_ref.is_some(),
+            }),
         });
     }
     let shared = installation.redis.as_ref().ok_or_else(lease::no_redis)?;

@@ -1,6 +1,7 @@
 //! What does the sidecar look like in a pod? Every default that the API server would fill in stands here, so
 //! that a pod which comes again is found equal.
 
+use fencedlease_crds::{AuthoritiesKind, RedisTls};
 use fencedlease_wire::paths;
 use serde_json::{Value, json};
 
@@ -78,12 +79,32 @@ pub(super) fn volumes(plan: &Plan<'_>) -> Vec<Value> {
         sources.push(json!({"secret": {"name": secret, "items": item("password")}}));
         sources.push(json!({"secret": {"name": secret, "items": item("username"), "optional": true}}));
     }
+    sources.extend(plan.redis_tls.into_iter().flat_map(tls_files));
     let in_memory = |limit: &str| json!({"medium": "Memory", "sizeLimit": limit});
     vec![
         json!({"name": SHARED_VOLUME, "emptyDir": in_memory("64Mi")}),
         json!({"name": STATE_VOLUME, "emptyDir": in_memory("1Mi")}),
         json!({"name": CREDENTIALS_VOLUME, "projected": {"defaultMode": 0o644, "sources": sources}}),
     ]
+}
+
+/// What TLS to Redis needs, as files.
+fn tls_files(tls: &RedisTls) -> Vec<Value> {
+    let folder = last_part(paths::REDIS_TLS_DIR);
+    let item = |key: &str, name: &str| json!({"key": key, "path": format!("{folder}/{name}")});
+    let mut sources = Vec::new();
+    if let Some(authorities) = &tls.ca_ref {
+        let kind = match authorities.kind {
+            AuthoritiesKind::ConfigMap => "configMap",
+            AuthoritiesKind::Secret => "secret",
+        };
+        sources.push(json!({kind: {"name": authorities.name, "items": [item(&authorities.key, "ca.crt")]}}));
+    }
+    if let Some(own) = &tls.client_cert_secret_ref {
+        let items = [item("tls.crt", "tls.crt"), item("tls.key", "tls.key")];
+        sources.push(json!({"secret": {"name": own.name, "items": items}}));
+    }
+    sources
 }
 
 fn environment(settings: &str) -> Value {

@@ -11,7 +11,7 @@ use fencedlease_crds::{
     FencedLease, FencedLeaseSpec, FencedLeaseStatus, RedisAuth, RedisSpec, SecretReference,
 };
 use fencedlease_wire::SidecarSettings;
-use fencedlease_wire::settings::{CredentialSource, EndpointSettings};
+use fencedlease_wire::settings::{CredentialSource, EndpointSettings, RedisTls};
 use serde_json::{Value, json};
 
 use super::{Injected, Installation, InstallationRedis, Resources, SidecarImage, inject};
@@ -154,7 +154,7 @@ fn the_known_fence_is_the_floor_of_the_next_one() {
 
 #[test]
 fn a_redis_of_the_leases_own_takes_nothing_of_the_installations() {
-    let own = |auth| RedisSpec { addresses: vec!["mine:6379".to_owned()], database: 2, auth };
+    let own = |auth| RedisSpec { addresses: vec!["mine:6379".to_owned()], database: 2, auth, tls: None };
     let pod = with_lease(|lease| lease.spec.redis = Some(own(None)));
     assert_eq!(settings(&pod).redis.credentials, CredentialSource::None);
     assert_eq!(settings(&pod).redis.addresses, ["mine:6379"]);
@@ -171,6 +171,39 @@ fn a_redis_of_the_leases_own_takes_nothing_of_the_installations() {
         sources[2],
         json!({"secret": {"name": "redis-shop", "items": item("username"), "optional": true}})
     );
+}
+
+#[test]
+fn what_tls_to_redis_needs_is_mounted_into_the_sidecar_alone() {
+    let own = |tls: Value| {
+        let spec = json!({"addresses": ["mine:6379"], "tls": tls});
+        with_lease(|lease| lease.spec.redis = Some(serde_json::from_value(spec).unwrap()))
+    };
+    let pod = own(json!({}));
+    assert_eq!(settings(&pod).redis.tls, Some(RedisTls::default()));
+    assert_eq!(pod["spec"]["volumes"][2]["projected"]["sources"].as_array().unwrap().len(), 1);
+    let pod = own(json!({
+        "serverName": "redis.example",
+        "caRef": {"name": "authorities"},
+        "clientCertSecretRef": {"name": "holder"},
+    }));
+    let tls = RedisTls {
+        server_name: Some("redis.example".to_owned()),
+        own_authorities: true,
+        client_certificate: true,
+    };
+    assert_eq!(settings(&pod).redis.tls, Some(tls));
+    let sources = &pod["spec"]["volumes"][2]["projected"]["sources"];
+    let item = |key: &str| json!({"key": key, "path": format!("redis-tls/{key}")});
+    assert_eq!(sources[1], json!({"configMap": {"name": "authorities", "items": [item("ca.crt")]}}));
+    let items = [item("tls.crt"), item("tls.key")];
+    assert_eq!(sources[2], json!({"secret": {"name": "holder", "items": items}}));
+    let app = pod["spec"]["containers"][0]["volumeMounts"].to_string();
+    assert!(!app.contains("credentials"), "{app}");
+    let pod = own(json!({"caRef": {"kind": "Secret", "name": "ca", "key": "root.pem"}}));
+    let items = [json!({"key": "root.pem", "path": "redis-tls/ca.crt"})];
+    let source = &pod["spec"]["volumes"][2]["projected"]["sources"][1];
+    assert_eq!(*source, json!({"secret": {"name": "ca", "items": items}}));
 }
 
 #[test]
@@ -274,7 +307,7 @@ fn a_short_grace_period_and_much_memory_are_warned_about() {
 fn nothing_of_ours_is_left_for_the_api_server_to_fill_in() {
     let secret_ref = SecretReference { name: "redis-shop".to_owned() };
     let auth = Some(RedisAuth { secret_ref });
-    let own = RedisSpec { addresses: vec!["mine:6379".to_owned()], database: 0, auth };
+    let own = RedisSpec { addresses: vec!["mine:6379".to_owned()], database: 0, auth, tls: None };
     let pod = with_lease(|lease| lease.spec.redis = Some(own));
     let sidecar = "/spec/initContainers/0";
     let probe = ["timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold", "httpGet/scheme"];

@@ -14,7 +14,7 @@ fn problems(change: impl FnOnce(&mut FencedLeaseSpec)) -> String {
 }
 
 fn redis(address: &str) -> RedisSpec {
-    RedisSpec { addresses: vec![address.to_owned()], database: 0, auth: None }
+    RedisSpec { addresses: vec![address.to_owned()], database: 0, auth: None, tls: None }
 }
 
 fn lease(redis: Option<RedisSpec>) -> FencedLease {
@@ -56,6 +56,12 @@ fn each_wrong_field_is_named_with_its_value_and_what_is_accepted() {
         spec.redis = Some(RedisSpec { auth: Some(RedisAuth { secret_ref }), ..redis("r:1") });
     });
     assert!(text.contains("spec.redis.auth.secretRef.name is \"../token\""), "{text}");
+    let text = problems(|spec| {
+        let tls = serde_json::json!({"caRef": {"name": "CA"}, "clientCertSecretRef": {"name": "a/b"}});
+        spec.redis = Some(RedisSpec { tls: serde_json::from_value(tls).unwrap(), ..redis("r:1") });
+    });
+    assert!(text.contains("spec.redis.tls.caRef.name is \"CA\""), "{text}");
+    assert!(text.contains("spec.redis.tls.clientCertSecretRef.name is \"a/b\""), "{text}");
 }
 
 #[test]
