@@ -35,15 +35,20 @@ impl Group {
         for _ in 0..hogs {
             let hog =
                 Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap();
-            group.put(Pid::from_child(&hog));
+            assert!(group.put(Pid::from_child(&hog)));
             group.hogs.push(hog);
         }
         group
     }
 
-    /// Puts a process into it, with all of its threads.
-    pub(crate) fn put(&self, process: Pid) {
-        self.write("cgroup.procs", &process.as_raw_nonzero().to_string());
+    /// Puts a process into it, with all of its threads. Answers whether it was still there.
+    pub(crate) fn put(&self, process: Pid) -> bool {
+        let path = self.folder.join("cgroup.procs");
+        match fs::write(&path, process.as_raw_nonzero().to_string()) {
+            Ok(()) => true,
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => false,
+            Err(error) => panic!("{}: {error}", path.display()),
+        }
     }
 
     /// In how many periods somebody had to wait for the next.

@@ -4,25 +4,32 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
+use rustix::process::Pid;
+use serde_json::Value;
+
 use crate::support::container::Container;
 use crate::support::pod::{Pod, pass};
 use crate::support::world::World;
 
 /// Does not end by itself, nor on SIGTERM, nor with its parent.
-const STUBBORN: &str = "trap 'echo term > $DIR/term' TERM; \
+pub(crate) const STUBBORN: &str = "trap 'echo term > $DIR/term' TERM; \
     (setsid sh -c 'trap \"\" TERM; while :; do sleep 0.05; done' &); \
     echo up > $DIR/up; while :; do sleep 0.02; done";
 /// Pods at a time.
 const LANES: usize = 6;
 /// Faults come within this after the start, which is some renewals long.
 const WINDOW: Duration = Duration::from_millis(1200);
-/// `ttl` less validity of the settings below: what remains in Redis at the deadline.
-const LEFT_AT_DEADLINE_MS: i64 = 1334;
+
+/// `ttl` less validity, which is ttl / 1.2 - 0.5 s: what remains in Redis at the deadline, rounded up.
+fn left_at_deadline_ms(ttl_ms: i64) -> i64 {
+    ttl_ms - ttl_ms * 5 / 6 + 500
+}
 
 /// A pod that holds, and its workload.
 pub(crate) struct Lane<'world> {
     world: &'world World,
     name: String,
+    left_at_deadline_ms: i64,
     pub(crate) pod: Pod,
     pub(crate) container: Container,
 }
@@ -30,16 +37,39 @@ pub(crate) struct Lane<'world> {
 impl<'world> Lane<'world> {
     /// A pod that is ACTIVE and whose workload runs.
     pub(crate) fn start(world: &'world World, name: &str) -> Self {
+        Self::start_with(world, name, STUBBORN)
+    }
+
+    /// The same with another script as its workload, which writes `up`.
+    pub(crate) fn start_with(world: &'world World, name: &str, script: &str) -> Self {
+        Self::start_changed(world, name, script, |_| {})
+    }
+
+    /// The same with changed settings, too.
+    pub(crate) fn start_changed(
+        world: &'world World,
+        name: &str,
+        script: &str,
+        change: impl FnOnce(&mut Value),
+    ) -> Self {
         let pod = Pod::start(name, world.redis.address(), |settings| {
             settings["resource"]["name"] = name.into();
+            change(settings);
         });
+        let ttl_ms = pod.settings["timing"]["ttlMs"].as_i64().unwrap();
         let message = pod.path().join("termination-app");
         File::create(&message).unwrap();
         fs::set_permissions(&message, Permissions::from_mode(0o666)).unwrap();
-        let container = pod.run("app", STUBBORN);
+        let container = pod.run("app", script);
         pod.until("ACTIVE");
         pod.read("up");
-        Self { world, name: name.to_owned(), pod, container }
+        Self {
+            world,
+            name: name.to_owned(),
+            left_at_deadline_ms: left_at_deadline_ms(ttl_ms),
+            pod,
+            container,
+        }
     }
 
     /// How long the lease lasts in Redis, in milliseconds; negative if there is none.
@@ -52,9 +82,20 @@ impl<'world> Lane<'world> {
     pub(crate) fn dies_before_the_deadline(&mut self, test: &str) {
         let at = self.container.dead();
         let left = self.left_ms();
-        println!("{test}: dead at {at}, {} ms before the deadline", left - LEFT_AT_DEADLINE_MS);
-        assert!(left > LEFT_AT_DEADLINE_MS, "the lease had {left} ms left, at the deadline it has more");
+        println!("{test}: dead at {at}, {} ms before the deadline", left - self.left_at_deadline_ms);
+        assert!(left > self.left_at_deadline_ms, "the lease had {left} ms left, at the deadline it has more");
         assert_eq!(self.container.exit_code(), 195);
+    }
+
+    /// The processes of the container but for the guard. Some live for milliseconds.
+    pub(crate) fn workload(&self) -> Vec<Pid> {
+        let id = |stat: &String| Pid::from_raw(stat.split(' ').next()?.parse().ok()?);
+        self.container
+            .members()
+            .iter()
+            .filter_map(id)
+            .filter(|process| *process != self.container.pid)
+            .collect()
     }
 
     /// What the guard told people of its end.

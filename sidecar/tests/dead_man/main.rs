@@ -12,6 +12,8 @@
 mod support;
 
 mod cgroup;
+mod guards;
 mod lane;
+mod liars;
 mod sidecars;
 mod threads;

@@ -89,7 +89,7 @@ fn a_starved_sidecar() {
         let name = lane.pod.sidecar_pid().as_raw_nonzero().to_string();
         // A thousandth, shared with others: it runs some microseconds in a second.
         let group = Group::starved(&name, 1000, 1_000_000, 10);
-        group.put(lane.pod.sidecar_pid());
+        assert!(group.put(lane.pod.sidecar_pid()));
         eventually("a process that has to wait", || (group.throttled() > 0).then_some(()));
         lane.dies_before_the_deadline("starved sidecar");
         println!("starved sidecar: {} periods throttled; {}", group.throttled(), lane.termination_message());

@@ -66,7 +66,7 @@ fn a_setuid_root_child_of_an_ordinary_user_dies() {
     let found = Command::new("sh").args(["-c", "command -v setpriv"]).output().unwrap();
     let setpriv = PathBuf::from(String::from_utf8(found.stdout).unwrap().trim());
     let helper = pod.path().join("become-root");
-    std::fs::copy(setpriv, &helper).unwrap();
+    assert!(Command::new("cp").arg(setpriv).arg(&helper).status().unwrap().success());
     std::fs::set_permissions(&helper, Permissions::from_mode(0o4755)).unwrap();
     // With a real user of 0 it is beyond the signals of user 1000: only the namespace's end ends it.
     let script = "trap '' TERM; $DIR/become-root --reuid=0 --regid=0 --clear-groups sleep 1000 & helper=$!; \

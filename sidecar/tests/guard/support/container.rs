@@ -83,7 +83,11 @@ impl Pod {
         let dir = tempfile::Builder::new().prefix("fencedlease-guard").tempdir().unwrap();
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
         std::fs::set_permissions(dir.path(), open).unwrap();
-        std::fs::copy(env!("CARGO_BIN_EXE_fencedlease"), dir.path().join("fencedlease")).unwrap();
+        // By a process of its own: a child that another test starts meanwhile would have our copy open for writing,
+        // and nobody can run it then.
+        let mut cp = Command::new("cp");
+        let copied = cp.arg(env!("CARGO_BIN_EXE_fencedlease")).arg(dir.path()).status().unwrap();
+        assert!(copied.success());
         std::fs::write(dir.path().join("termination-log"), "").unwrap();
         let writable = std::os::unix::fs::PermissionsExt::from_mode(0o666);
         std::fs::set_permissions(dir.path().join("termination-log"), writable).unwrap();

@@ -15,7 +15,8 @@ use super::{PATIENCE, eventually};
 /// A container that runs, or has run.
 pub(crate) struct Container {
     unshare: Child,
-    pid: Pid,
+    /// The guard, as this test sees it.
+    pub(crate) pid: Pid,
     pidfd: OwnedFd,
     namespace: String,
 }
@@ -77,7 +78,7 @@ impl Container {
     }
 
     /// The processes in it, as their `stat` begins; those that are dead and only not buried yet are left out.
-    fn members(&self) -> Vec<String> {
+    pub(crate) fn members(&self) -> Vec<String> {
         let inside = |path: &Path| {
             std::fs::read_link(path.join("ns/pid"))
                 .is_ok_and(|link| link.display().to_string() == self.namespace)

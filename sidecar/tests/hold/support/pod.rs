@@ -168,7 +168,11 @@ pub(crate) fn command(dir: &Path, state: &Path, settings: &Value, name: &str) ->
     // Where that user can read it.
     let program = state.join("fencedlease");
     if !program.exists() {
-        fs::copy(env!("CARGO_BIN_EXE_fencedlease"), &program).unwrap();
+        // By a process of its own: a child that another thread starts meanwhile would have our copy open for writing,
+        // and nobody can run it then.
+        let copied =
+            Command::new("cp").arg(env!("CARGO_BIN_EXE_fencedlease")).arg(&program).status().unwrap();
+        assert!(copied.success());
     }
     let mut command = Command::new("setpriv");
     command
