@@ -1,6 +1,7 @@
 //! Is what a user wrote accepted? Pure decisions over annotations, FencedLeases and workloads.
 
 pub mod annotations;
+pub mod disruption;
 pub mod lease;
 mod overlap;
 pub(crate) mod patch;

@@ -7,6 +7,7 @@ mod installation;
 mod names;
 mod plan;
 mod preview;
+mod probes;
 mod resources;
 mod sidecar;
 mod standby;
@@ -57,11 +58,13 @@ pub fn inject(
         refused(vec![Problem::said(format!("the sidecar's settings cannot be written: {error}."))])
     })?;
     let wanted = build::build(&stripped, &plan, &settings, installation);
+    let mut warnings = plan.warnings;
+    warnings.extend(probes::warnings(&plan.guarded));
     Ok(Injected {
         patch: difference(pod, &wanted),
         standby: plan.settings.standby,
         after_loss: plan.settings.after_loss,
-        warnings: plan.warnings,
+        warnings,
     })
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use fencedlease_crds::FencedLease;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::ListParams;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, Client};
@@ -33,6 +34,11 @@ pub trait Cluster: Send + Sync + 'static {
         namespace: &'a str,
         selector: &'a str,
     ) -> BoxFuture<'a, Result<usize, LookUpError>>;
+    /// The PodDisruptionBudgets of a namespace.
+    fn disruption_budgets<'a>(
+        &'a self,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<PodDisruptionBudget>, LookUpError>>;
 }
 
 /// Why the cluster did not answer.
@@ -93,6 +99,16 @@ impl<F: Fn() -> Installation + Send + Sync + 'static> Cluster for LiveCluster<F>
             let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
             let found = in_time(pods.list(&ListParams::default().labels(selector))).await?;
             Ok(found.items.iter().filter(|pod| !has_ended(pod)).count())
+        })
+    }
+
+    fn disruption_budgets<'a>(
+        &'a self,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<PodDisruptionBudget>, LookUpError>> {
+        Box::pin(async move {
+            let budgets: Api<PodDisruptionBudget> = Api::namespaced(self.client.clone(), namespace);
+            Ok(in_time(budgets.list(&ListParams::default())).await?.items)
         })
     }
 }

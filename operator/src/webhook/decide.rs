@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use fencedlease_crds::FencedLease;
+use fencedlease_wire::settings::StandbySettings;
 use json_patch::Patch;
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use super::cluster::{Cluster, LookUpError};
 use super::review::{Answer, Request};
 use crate::admit::annotations::{self, LEASE};
 use crate::admit::workload::{self, Admitted, Decision, WorkloadChange, WorkloadKind, keys};
-use crate::admit::{Cause, Problem, Refusal, lease, rollout};
+use crate::admit::{Cause, Problem, Refusal, disruption, lease, rollout};
 use crate::inject::{Injected, inject, preview};
 
 /// Answers about a pod: injected at creation, and left as it was decided then.
@@ -165,11 +166,30 @@ async fn foresee(
     match preview(template, change.name(), &found, change.namespace, &cluster.installation()) {
         Ok(Injected { mut warnings, standby, .. }) => {
             warnings.extend(rollout::warning(change.kind, &object, standby));
+            if !standby.ready {
+                warnings.extend(never_evicted(cluster, change, &object, standby).await);
+            }
             warnings
         }
         Err(refusal) => {
             let problems: Vec<String> = refusal.problems.iter().map(ToString::to_string).collect();
             vec![format!("Its pods will be refused: {}", problems.join(" "))]
+        }
+    }
+}
+
+/// What a person should know who has a PodDisruptionBudget. Not to know it harms nobody.
+async fn never_evicted(
+    cluster: &dyn Cluster,
+    change: WorkloadChange<'_>,
+    object: &Value,
+    standby: StandbySettings,
+) -> Option<String> {
+    match cluster.disruption_budgets(change.namespace).await {
+        Ok(budgets) => disruption::warning(change.kind, object, standby, &budgets),
+        Err(error) => {
+            tracing::warn!(namespace = change.namespace, %error, "cannot look for PodDisruptionBudgets");
+            None
         }
     }
 }

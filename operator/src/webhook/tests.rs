@@ -11,6 +11,7 @@ use http_body_util::BodyExt as _;
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
 use k8s_openapi::ByteString;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -25,6 +26,7 @@ struct Known {
     cached: BTreeMap<String, FencedLease>,
     live: BTreeMap<String, FencedLease>,
     pods: usize,
+    budgets: Vec<PodDisruptionBudget>,
     silent: bool,
     without_redis: bool,
 }
@@ -55,6 +57,13 @@ impl Cluster for Known {
     fn count_pods<'a>(&'a self, _: &'a str, selector: &'a str) -> BoxFuture<'a, Result<usize, LookUpError>> {
         assert_eq!(selector, "app=report");
         Box::pin(async move { if self.silent { Err(LookUpError::Timeout) } else { Ok(self.pods) } })
+    }
+
+    fn disruption_budgets<'a>(
+        &'a self,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<PodDisruptionBudget>, LookUpError>> {
+        Box::pin(async move { Ok(self.budgets.clone()) })
     }
 }
 
@@ -280,6 +289,14 @@ fn a_deployment_gets_the_copy_and_hears_what_its_pods_will_meet() {
     new["spec"]["template"]["spec"]["containers"][0]["ports"] = json!([{"containerPort": 80}]);
     let warnings = ask_deployment(cached(), &new, &Value::Null).response()["warnings"].to_string();
     assert!(warnings.contains("A rollout will hang") && warnings.contains("Recreate"), "{warnings}");
+    let budget = json!({"metadata": {"name": "keep"}, "spec": {"minAvailable": 1, "selector": {}}});
+    let budgets = vec![serde_json::from_value(budget).unwrap()];
+    let answered = ask_deployment(Known { budgets, ..cached() }, &new, &Value::Null);
+    assert!(
+        answered.body.contains("PodDisruptionBudget keep will refuse every eviction"),
+        "{}",
+        answered.body
+    );
     new["spec"]["template"]["spec"]["hostPID"] = true.into();
     let warnings = ask_deployment(cached(), &new, &Value::Null).response()["warnings"].to_string();
     assert!(warnings.contains("Its pods will be refused: spec.hostPID is true"), "{warnings}");

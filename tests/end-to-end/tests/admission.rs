@@ -127,7 +127,7 @@ struct Refused {
     says: [&'static str; 4],
 }
 
-const REFUSED: [Refused; 9] = [
+const REFUSED: [Refused; 11] = [
     Refused {
         name: "exec-probe",
         change: |pod| app(pod)["livenessProbe"] = json!({"exec": {"command": ["true"]}}),
@@ -176,6 +176,34 @@ const REFUSED: [Refused; 9] = [
             "not set: the image's own command is not known here",
             "accepted: a command in the spec or in fencedlease.dev/command",
             "annotate the pod template with fencedlease.dev/command: '{\"app\":[\"/path/to/program\"]}'. Find it with: docker inspect",
+        ],
+    },
+    Refused {
+        name: "args-only",
+        change: |pod| {
+            drop(app(pod).as_object_mut().and_then(|app| app.remove("command")));
+            app(pod)["args"] = json!(["--all"]);
+        },
+        says: [
+            "spec.containers[0].command (app) is",
+            "not set: the image's own command is not known here",
+            "because the guard starts it",
+            "Write the image's command into the spec, or annotate the pod template with fencedlease.dev/command",
+        ],
+    },
+    Refused {
+        name: "windows",
+        change: |pod| {
+            pod["spec"]["os"] = json!({"name": "windows"});
+            // What the API server itself would refuse on Windows.
+            drop(pod["spec"].as_object_mut().and_then(|spec| spec.remove("securityContext")));
+            drop(app(pod).as_object_mut().and_then(|app| app.remove("securityContext")));
+        },
+        says: [
+            "spec.os.name is",
+            "windows",
+            "accepted: linux or unset",
+            "Run the workload on Linux nodes, or without the annotation.",
         ],
     },
     Refused {

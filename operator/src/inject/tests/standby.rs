@@ -53,6 +53,21 @@ fn what_the_lease_asks_for_is_given_or_refused() {
 }
 
 #[test]
+fn a_liveness_probe_that_may_not_fail_once_is_warned_of() {
+    let warnings = |failures: Value| {
+        let mut pod = pod();
+        pod["spec"]["containers"][0]["livenessProbe"] =
+            json!({"tcpSocket": {"port": 80}, "periodSeconds": 5, "failureThreshold": failures});
+        inject(&pod, &lease(), "shop", &installation()).unwrap().warnings
+    };
+    let warned = warnings(json!(1));
+    assert!(warned[0].contains("spec.containers[0].livenessProbe.failureThreshold (app) is 1"), "{warned:?}");
+    assert!(warned[0].contains("Set it to 2 or more, which leaves a period of 5s to spare"), "{warned:?}");
+    assert_eq!(warnings(json!(2)), Vec::<String>::new());
+    assert_eq!(warnings(Value::Null), Vec::<String>::new());
+}
+
+#[test]
 fn the_status_annotation_says_why() {
     let pod = guarded(&pod());
     let status: Value =
