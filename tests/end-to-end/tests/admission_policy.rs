@@ -174,7 +174,7 @@ fn without_the_operator_the_api_server_refuses_every_form_that_is_not_guarded() 
     let data = json!({"volumes": [{"name": "data", "emptyDir": {}}]});
     let asks = Workload::pod("report").guarded_by("report").with_pod_spec(data).manifest();
     let guarded = stage.would_create(&asks)?;
-    let many = stage.would_create(&with_containers(&asks, 100))?;
+    let many = stage.would_create(&with_containers(&asks, 60))?;
     let text = stage.would_refuse(&with_containers(&asks, 200))?;
     assert!(text.contains("too large to be looked at by FencedLease"), "{text}");
     assert_eq!(operator_restarts(&stage)?, 0, "large pods cost the operator its life");
@@ -195,11 +195,11 @@ fn without_the_operator_the_api_server_refuses_every_form_that_is_not_guarded() 
         assert!(text.contains(POLICY) && text.contains(broken.says), "{}: {text}", broken.what);
     }
 
-    stage.would_create(&many).context("a pod of 100 guarded containers")?;
+    stage.would_create(&many).context("a pod of 60 guarded containers")?;
     let mut broken = many;
-    broken["spec"]["containers"][99]["command"] = json!(["sh"]);
+    broken["spec"]["containers"][59]["command"] = json!(["sh"]);
     let text = stage.would_refuse(&broken)?;
-    assert!(text.contains("spec.containers (app-99).command does not begin with the guard"), "{text}");
+    assert!(text.contains("spec.containers (app-59).command does not begin with the guard"), "{text}");
     away.end()
 }
 
