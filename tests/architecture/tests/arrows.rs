@@ -6,11 +6,12 @@ use std::fs;
 use fencedlease_architecture::{packages, root, tree};
 
 /// What each part may depend on. Parts below `tests/` see everything.
-const ARROWS: [(&str, &[&str]); 6] = [
+const ARROWS: [(&str, &[&str]); 7] = [
     ("fencedlease-wire", &[]),
     ("fencedlease-core", &["fencedlease-wire"]),
     ("fencedlease-redis", &["fencedlease-core", "fencedlease-wire"]),
     ("fencedlease-sidecar", &["fencedlease-core", "fencedlease-redis", "fencedlease-wire"]),
+    ("fencedlease-gate", &["fencedlease-wire"]),
     ("fencedlease-crds", &[]),
     (
         "fencedlease-operator",
@@ -22,7 +23,7 @@ const ARROWS: [(&str, &[&str]); 6] = [
 const TEST_HELPERS: [&str; 1] = ["fencedlease-faults"];
 
 /// Crates that must not be found in a part's programs, with the reason. A name ending in `*` is a prefix.
-const KEPT_OUT: [(&str, &[&str], &str); 5] = [
+const KEPT_OUT: [(&str, &[&str], &str); 6] = [
     (
         "fencedlease-wire",
         &["tokio", "redis", "kube*", "k8s-openapi", "hyper*", "rustix"],
@@ -42,6 +43,11 @@ const KEPT_OUT: [(&str, &[&str], &str); 5] = [
         "fencedlease-sidecar",
         &["kube*", "k8s-openapi", "serde_yaml", "proptest"],
         "it runs in every guarded pod",
+    ),
+    (
+        "fencedlease-gate",
+        &["kube*", "k8s-openapi", "redis", "serde_yaml", "stateright"],
+        "it stands in the way of every write and knows nothing of where leases come from",
     ),
     (
         "fencedlease-operator",

@@ -17,7 +17,7 @@ const fn needed(file: &'static str, package: &'static str) -> Needed {
     Needed { file, package }
 }
 
-const NEEDED: [Needed; 13] = [
+const NEEDED: [Needed; 14] = [
     needed("unshare", "util-linux"),
     needed("mount", "mount"),
     needed("hostname", "hostname"),
@@ -31,6 +31,7 @@ const NEEDED: [Needed; 13] = [
     needed("redis-cli", "redis-tools"),
     needed("/usr/bin/curl", "curl"),
     needed("busybox", "busybox-static"),
+    needed("nginx", "nginx-light"),
 ];
 
 const FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
