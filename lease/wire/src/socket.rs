@@ -132,6 +132,76 @@ pub enum CommitRefusal {
     FenceMismatch,
 }
 
+/// Body of `POST /v1/fence-rejected`: a resource refused the application's fence.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FenceRejection {
+    /// The fence that was refused.
+    pub fence: Fence,
+    /// What refused it.
+    pub resource_kind: ResourceKind,
+    /// What the resource said, for people; [`FenceRejection::MAX_MESSAGE_BYTES`] at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// What can refuse a fence: a closed list, since it is a metric's label.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResourceKind {
+    /// PostgreSQL.
+    Postgresql,
+    /// MariaDB or MySQL.
+    Mysql,
+    /// S3, or what speaks like it.
+    S3,
+    /// Google Cloud Storage.
+    Gcs,
+    /// Redis.
+    Redis,
+    /// Kafka or another queue.
+    Queue,
+    /// The gate.
+    Gate,
+    /// Anything else.
+    Other,
+}
+
+impl FenceRejection {
+    /// The longest message, in bytes.
+    pub const MAX_MESSAGE_BYTES: usize = 1024;
+}
+
+impl ResourceKind {
+    /// The label of the metric that counts by kind.
+    pub const LABEL: &str = "resource_kind";
+    /// Every kind, for metrics that must exist before they count.
+    pub const ALL: [Self; 8] = [
+        Self::Postgresql,
+        Self::Mysql,
+        Self::S3,
+        Self::Gcs,
+        Self::Redis,
+        Self::Queue,
+        Self::Gate,
+        Self::Other,
+    ];
+
+    /// The word in JSON and in the metric's label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Postgresql => "postgresql",
+            Self::Mysql => "mysql",
+            Self::S3 => "s3",
+            Self::Gcs => "gcs",
+            Self::Redis => "redis",
+            Self::Queue => "queue",
+            Self::Gate => "gate",
+            Self::Other => "other",
+        }
+    }
+}
+
 /// Body of every other error.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ErrorBody {

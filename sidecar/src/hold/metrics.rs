@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fencedlease_wire::LossReason;
+use fencedlease_wire::socket::ResourceKind;
 use prometheus::{
     Encoder as _, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts,
     Registry, TextEncoder,
@@ -53,6 +54,7 @@ pub struct Metrics {
     /// Attempts that failed.
     pub acquisitions_failed: IntCounter,
     losses: Vec<(LossReason, IntCounter)>,
+    rejections: Vec<(ResourceKind, IntCounter)>,
 }
 
 const SHORT: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
@@ -67,6 +69,11 @@ impl Metrics {
         let commits = make.counters("commit_checks_total", "Commit checks by result.", "result")?;
         let acquisitions = make.counters("acquisitions_total", "Attempts to acquire by result.", "result")?;
         let losses = make.counters("losses_total", "Leases lost by reason.", "reason")?;
+        let rejections = make.counters(
+            "fence_rejections_total",
+            "Fences that a resource refused, as the application told.",
+            ResourceKind::LABEL,
+        )?;
         let to_dead = make.histograms(
             "loss_to_dead_seconds",
             "From a loss noticed to the proven death of the workload.",
@@ -122,6 +129,10 @@ impl Metrics {
                 .into_iter()
                 .map(|reason| (reason, losses.with_label_values(&[reason.as_str()])))
                 .collect(),
+            rejections: ResourceKind::ALL
+                .into_iter()
+                .map(|kind| (kind, rejections.with_label_values(&[kind.as_str()])))
+                .collect(),
             registry,
         })
     }
@@ -129,6 +140,13 @@ impl Metrics {
     /// Counts a loss.
     pub fn lost(&self, reason: LossReason) {
         if let Some((_, counter)) = self.losses.iter().find(|(known, _)| *known == reason) {
+            counter.inc();
+        }
+    }
+
+    /// Counts a fence that a resource refused.
+    pub fn fence_rejected(&self, kind: ResourceKind) {
+        if let Some((_, counter)) = self.rejections.iter().find(|(known, _)| *known == kind) {
             counter.inc();
         }
     }

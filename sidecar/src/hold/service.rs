@@ -176,6 +176,7 @@ fn application_socket(
 ) -> Socket {
     let (allowed, refused) = (metrics.commit_checks_allowed.clone(), metrics.commit_checks_refused.clone());
     let remaining = metrics.commit_remaining.clone();
+    let counts = metrics.clone();
     let post = std::sync::Mutex::new(post);
     Socket {
         published,
@@ -192,6 +193,7 @@ fn application_socket(
             }
             observe(&remaining, left);
         }),
+        on_fence_rejected: Arc::new(move |kind| counts.fence_rejected(kind)),
     }
 }
 

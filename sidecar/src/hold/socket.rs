@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use fencedlease_core::BootTime;
-use fencedlease_wire::socket::{CommitCheck, CommitVerdict, ErrorBody, ErrorDetail};
+use fencedlease_wire::socket::{CommitCheck, CommitVerdict, ErrorBody, ErrorDetail, ResourceKind};
 use hyper::body::Bytes;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
@@ -24,6 +24,7 @@ use super::http::{is_passing, serve_client};
 use super::pod::{Published, State};
 
 mod events;
+mod rejection;
 
 /// Clients at most; more are told to come again.
 pub const MAX_CLIENTS: usize = 64;
@@ -49,6 +50,8 @@ pub struct Socket {
     pub step_down: Arc<dyn Fn() + Send + Sync>,
     /// Counts the answers to commit checks: whether allowed, and how much remained.
     pub on_commit_check: Arc<dyn Fn(bool, Duration) + Send + Sync>,
+    /// Counts the fences that a resource refused.
+    pub on_fence_rejected: Arc<dyn Fn(ResourceKind) + Send + Sync>,
 }
 
 /// Serves clients until the task is dropped; ends only if the listener fails.
@@ -126,6 +129,7 @@ fn routes(socket: Socket) -> Router {
         .route("/v1/events", get(events::stream))
         .route("/v1/commit-check", post(commit_check))
         .route("/v1/step-down", post(step_down))
+        .route("/v1/fence-rejected", post(rejection::fence_rejected))
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
@@ -168,16 +172,7 @@ async fn step_down(Shared(socket): Shared<Socket>) -> Response {
 
 /// The body of a commit check: absent, or JSON of its shape.
 async fn check_of(request: axum::extract::Request) -> Result<CommitCheck, Response> {
-    use axum::extract::FromRequest as _;
-    let body = tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, &())).await.map_err(|_| {
-        refusal(StatusCode::REQUEST_TIMEOUT, "BodyTimeout", "the body did not arrive within 5 s")
-    })?;
-    let body = body.map_err(|rejection: BytesRejection| match rejection.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => {
-            refusal(StatusCode::PAYLOAD_TOO_LARGE, "BodyTooLarge", "the body may have 4096 bytes at most")
-        }
-        _ => refusal(StatusCode::BAD_REQUEST, "BodyUnreadable", "the body broke off"),
-    })?;
+    let body = body_of(request).await?;
     if body.is_empty() {
         return Ok(CommitCheck::default());
     }
@@ -189,9 +184,23 @@ async fn check_of(request: axum::extract::Request) -> Result<CommitCheck, Respon
     })
 }
 
+/// A body that arrived in time and is not too long.
+async fn body_of(request: axum::extract::Request) -> Result<Bytes, Response> {
+    use axum::extract::FromRequest as _;
+    let body = tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, &())).await.map_err(|_| {
+        refusal(StatusCode::REQUEST_TIMEOUT, "BodyTimeout", "the body did not arrive within 5 s")
+    })?;
+    body.map_err(|rejection: BytesRejection| match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            refusal(StatusCode::PAYLOAD_TOO_LARGE, "BodyTooLarge", "the body may have 4096 bytes at most")
+        }
+        _ => refusal(StatusCode::BAD_REQUEST, "BodyUnreadable", "the body broke off"),
+    })
+}
+
 async fn not_found(uri: Uri) -> Response {
     let message = format!(
-        "{} is not served here; there are GET /v1/lease, GET /v1/events, POST /v1/commit-check, POST /v1/step-down",
+        "{} is not served here; there are GET /v1/lease, GET /v1/events, POST /v1/commit-check, POST /v1/step-down, POST /v1/fence-rejected",
         uri.path()
     );
     refusal(StatusCode::NOT_FOUND, "NotFound", &message)
@@ -199,7 +208,7 @@ async fn not_found(uri: Uri) -> Response {
 
 async fn not_allowed(method: Method, uri: Uri) -> Response {
     let message = format!(
-        "{method} {} is not allowed; use GET for /v1/lease and /v1/events, POST for /v1/commit-check and /v1/step-down",
+        "{method} {} is not allowed; use GET for /v1/lease and /v1/events, POST for /v1/commit-check, /v1/step-down and /v1/fence-rejected",
         uri.path()
     );
     refusal(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", &message)

@@ -13,6 +13,7 @@ fn every_series_is_there_before_it_counts() {
         "commit_checks_total",
         "commit_remaining_seconds",
         "fence_current",
+        "fence_rejections_total",
         "handover_gap_seconds",
         "hold_seconds",
         "kills_overdue",
@@ -30,6 +31,19 @@ fn every_series_is_there_before_it_counts() {
     assert_eq!(names, expected);
     for reason in LossReason::ALL {
         assert!(text.contains(&format!("fencedlease_losses_total{{reason=\"{reason}\"}} 0")), "{reason}");
+    }
+}
+
+#[test]
+fn a_refused_fence_counts_under_its_kind_alone() {
+    let metrics = Metrics::new().unwrap();
+    metrics.fence_rejected(ResourceKind::S3);
+    let text = metrics.text().unwrap();
+    for kind in ResourceKind::ALL {
+        let count = u8::from(kind == ResourceKind::S3);
+        let line =
+            format!("fencedlease_fence_rejections_total{{resource_kind=\"{}\"}} {count}", kind.as_str());
+        assert!(text.contains(&line), "{line}");
     }
 }
 

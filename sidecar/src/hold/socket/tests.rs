@@ -1,5 +1,6 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream as StdStream;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use fencedlease_wire::endpoint::{RedisStanding, RedisStandingKind};
@@ -64,6 +65,7 @@ struct Served {
     path: std::path::PathBuf,
     publish: watch::Sender<Arc<Published>>,
     stepped_down: Arc<AtomicBool>,
+    rejected: Arc<Mutex<Vec<ResourceKind>>>,
     _folder: tempfile::TempDir,
 }
 
@@ -74,11 +76,14 @@ fn serve_state(state: State) -> Served {
     let (publish, receiver) = watch::channel(Arc::new(published(state)));
     let stepped_down = Arc::new(AtomicBool::new(false));
     let wish = Arc::clone(&stepped_down);
+    let rejected = Arc::new(Mutex::new(Vec::new()));
+    let counted = Arc::clone(&rejected);
     let socket = Socket {
         published: receiver,
         now: || at(100),
         step_down: Arc::new(move || wish.store(true, Ordering::SeqCst)),
         on_commit_check: Arc::new(|_, _| ()),
+        on_fence_rejected: Arc::new(move |kind| counted.lock().unwrap().push(kind)),
     };
     let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -86,7 +91,7 @@ fn serve_state(state: State) -> Served {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async { serve(UnixListener::from_std(listener).unwrap(), socket).await })
     });
-    Served { path, publish, stepped_down, _folder: folder }
+    Served { path, publish, stepped_down, rejected, _folder: folder }
 }
 
 impl Served {
@@ -140,12 +145,46 @@ fn bad_requests_get_a_code_and_the_remedy() {
         ("POST", "/v1/commit-check", r#"{"fences":1}"#, 400),
         ("POST", "/v1/commit-check", r#"{"fence":0}"#, 400),
         ("POST", "/v1/commit-check", &"x".repeat(5000), 413),
+        ("POST", "/v1/fence-rejected", "", 400),
+        ("POST", "/v1/fence-rejected", r#"{"fence":42}"#, 400),
+        ("POST", "/v1/fence-rejected", r#"{"fence":-1,"resourceKind":"s3"}"#, 400),
+        ("POST", "/v1/fence-rejected", &"x".repeat(5000), 413),
+        ("GET", "/v1/fence-rejected", "", 405),
     ] {
         let (found, answer) = served.ask(method, path, body);
         assert_eq!(found, status, "{method} {path}: {answer}");
         let error: ErrorBody = serde_json::from_str(&answer).unwrap();
         assert!(!error.error.code.is_empty() && error.error.message.len() > 20, "{answer}");
     }
+}
+
+#[test]
+fn a_refused_fence_is_counted_by_kind_in_every_state() {
+    let served = serve_state(active(0));
+    let told = |body: &str| served.ask("POST", "/v1/fence-rejected", body);
+    for kind in ResourceKind::ALL {
+        let body =
+            format!(r#"{{"fence":41,"resourceKind":"{}","message":"fence 42 was here"}}"#, kind.as_str());
+        assert_eq!(told(&body), (204, String::new()));
+    }
+    served.publish.send(Arc::new(published(lost()))).unwrap();
+    assert_eq!(told(r#"{"fence":42,"resourceKind":"gate"}"#).0, 204);
+    let expected: Vec<ResourceKind> = ResourceKind::ALL.into_iter().chain([ResourceKind::Gate]).collect();
+    assert_eq!(*served.rejected.lock().unwrap(), expected);
+}
+
+#[test]
+fn a_refusal_that_cannot_be_counted_is_told_what_is_accepted() {
+    let served = serve_state(active(0));
+    let (status, answer) =
+        served.ask("POST", "/v1/fence-rejected", r#"{"fence":42,"resourceKind":"oracle"}"#);
+    assert_eq!(status, 400, "{answer}");
+    let named = ResourceKind::ALL.into_iter().all(|kind| answer.contains(&format!("`{}`", kind.as_str())));
+    assert!(answer.contains("oracle") && named, "{answer}");
+    let long = format!(r#"{{"fence":42,"resourceKind":"s3","message":"{}"}}"#, "x".repeat(1025));
+    let (status, answer) = served.ask("POST", "/v1/fence-rejected", &long);
+    assert!(status == 400 && answer.contains("1025") && answer.contains("1024"), "{answer}");
+    assert!(served.rejected.lock().unwrap().is_empty());
 }
 
 #[test]
