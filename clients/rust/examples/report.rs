@@ -1,0 +1,132 @@
+//! A report's lines, written to PostgreSQL by one holder at a time; what was cut short goes on at its next line.
+//! docs/applications.md explains it, and shows the same in other languages.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use fencedlease_client::{Client, ClientError, FenceRejection, Holding, ResourceKind};
+use tokio_postgres::NoTls;
+
+/// What is left when a line may still be committed.
+const NEED: Duration = Duration::from_millis(500);
+
+enum Stop {
+    TooLate(String),
+    Refused(String),
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> anyhow::Result<ExitCode> {
+    // SIGTERM comes at a loss too. The events say why, so it only must not end us at once.
+    let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    let client = Client::from_env()?;
+    let holding = client.holding().await?;
+    let writer = Writer::of(client, &holding);
+    let work = async {
+        tokio::select! {
+            done = writer.write() => done.map(Some),
+            _ = terminated.recv() => Ok(None),
+        }
+    };
+    Ok(match holding.run(work).await {
+        Err(ended) => stop(10, &format!("cancelled: {ended}")),
+        Ok(done) => match done? {
+            None => stop(10, "cancelled: SIGTERM"),
+            Some(None) => stop(0, "complete"),
+            Some(Some(Stop::TooLate(why))) => stop(11, &format!("too late: {why}")),
+            Some(Some(Stop::Refused(why))) => stop(12, &format!("refused: {why}")),
+        },
+    })
+}
+
+fn stop(code: u8, message: &str) -> ExitCode {
+    println!("{message}");
+    ExitCode::from(code)
+}
+
+struct Writer {
+    client: Client,
+    resource: String,
+    fence: fencedlease_client::Fence,
+    holder: String,
+}
+
+impl Writer {
+    fn of(client: Client, holding: &Holding) -> Self {
+        let (resource, fence) = (holding.resource().to_owned(), holding.fence());
+        Self { client, resource, fence, holder: holding.id().to_string() }
+    }
+
+    async fn write(&self) -> anyhow::Result<Option<Stop>> {
+        let (run, lines) = (env("REPORT_RUN")?, env("REPORT_LINES")?.parse::<i32>()?);
+        let pause = Duration::from_millis(env("REPORT_LINE_MS")?.parse()?);
+        let (mut database, connection) = tokio_postgres::connect(&env("REPORT_DATABASE")?, NoTls).await?;
+        let serve = async {
+            let mut next: i32 = {
+                let query = "SELECT coalesce(max(line), 0) + 1 FROM report WHERE run = $1";
+                database.query_one(query, &[&run]).await?.get(0)
+            };
+            println!("starting at line {next} with fence {}", self.fence);
+            while next <= lines {
+                tokio::time::sleep(pause).await; // the work
+                if let Some(stop) = self.commit(&mut database, &run, next).await? {
+                    return Ok(Some(stop));
+                }
+                next += 1;
+            }
+            Ok(None)
+        };
+        tokio::select! {
+            done = serve => done,
+            broken = connection => Err(broken.err().context("the database closed the connection")?.into()),
+        }
+    }
+
+    async fn commit(
+        &self,
+        database: &mut tokio_postgres::Client,
+        run: &str,
+        line: i32,
+    ) -> anyhow::Result<Option<Stop>> {
+        match self.client.commit_check(Some(self.fence), Some(NEED)).await {
+            Ok(_) => {}
+            Err(ClientError::NotAllowed { message, .. }) => return Ok(Some(Stop::TooLate(message))),
+            Err(error) => return Err(error.into()),
+        }
+        let written = async {
+            let transaction = database.transaction().await?;
+            let fence = self.fence.to_string();
+            transaction
+                .execute(
+                    "SELECT fencedlease.use_fence($1, $2::text, $3)",
+                    &[&self.resource, &fence, &self.holder],
+                )
+                .await?;
+            transaction
+                .execute(
+                    "INSERT INTO report (run, line) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+                    &[&run, &line],
+                )
+                .await?;
+            transaction.commit().await
+        };
+        match written.await {
+            Ok(()) => Ok(None),
+            Err(error) if error.code().is_some_and(|code| code.code() == "FL001") => {
+                let message = error.as_db_error().map(|it| it.message().to_owned());
+                let why = message.clone().unwrap_or_default();
+                let resource_kind = ResourceKind::Postgresql;
+                self.client
+                    .fence_rejected(FenceRejection { fence: self.fence, resource_kind, message })
+                    .await?;
+                Ok(Some(Stop::Refused(why)))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn env(name: &str) -> anyhow::Result<String> {
+    std::env::var(name).with_context(|| format!("{name} is not set"))
+}
