@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use fencedlease_redis::{CredentialProvider, Credentials};
 use fencedlease_wire::settings::CredentialSource;
 use fencedlease_wire::{HoldingId, SidecarSettings, exit, paths};
-use rustix::process::{PidfdFlags, getpid, pidfd_open};
+use rustix::process::{PidfdFlags, Resource, Rlimit, getpid, getrlimit, pidfd_open, setrlimit};
 use rustix::system::uname;
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -83,6 +83,7 @@ struct Sockets {
 pub(super) fn start(args: &HoldArgs) -> Result<(Threads, Flush), Refusal> {
     let (settings, config) = settings::parse(&args.settings)?;
     check_kernel()?;
+    raise_descriptor_limit();
     // Before any thread starts, so that none of them gets the signal itself.
     let signals = SignalFd::new(&[libc::SIGTERM, libc::SIGINT]).context("cannot receive signals")?;
     let log = log::start(&settings.log_level).context("cannot log")?;
@@ -188,6 +189,13 @@ fn check_kernel() -> Result<(), Refusal> {
             Err(Refusal::Kernel { error, release: uname().release().to_string_lossy().into_owned() })
         }
     }
+}
+
+/// As many descriptors as the process may have at all: what clients sent takes some until it is closed, and what cannot be
+/// handed over for want of them is closed by the kernel, while we wait. Where it is refused the usual 1024 do.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn operator(settings: &SidecarSettings, args: &HoldArgs) -> Result<Option<Arc<Operator>>, Refusal> {

@@ -3,8 +3,9 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, IoSlice, Read as _, Write as _};
 use std::mem::MaybeUninit;
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +17,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::support::container::Container;
 use crate::support::eventually;
-use crate::support::pod::{Pod, pass};
+use crate::support::pod::{Pod, command, pass, settings};
 use crate::support::world::World;
 
 const STUBBORN: &str = "trap '' TERM; echo up > $DIR/up; while :; do sleep 0.02; done";
@@ -162,6 +163,31 @@ fn only_the_pidfd_of_the_process_that_speaks_is_a_proof() {
     assert!(answer.contains("\"type\":\"welcome\""), "{answer}");
     other.kill().unwrap();
     other.wait().unwrap();
+}
+
+#[test]
+fn a_sidecar_may_have_as_many_descriptors_as_it_is_allowed_at_all() {
+    let (dir, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for volume in [dir.path(), state.path()] {
+        fs::set_permissions(volume, fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut settings = settings(([127, 0, 0, 1], 1).into());
+    settings["adminPort"] = port.into();
+    let hold = command(dir.path(), state.path(), &settings, "one");
+    let mut sidecar = Command::new("prlimit")
+        .arg("--nofile=200:4096")
+        .arg(hold.get_program())
+        .args(hold.get_args())
+        .env("FENCEDLEASE_SETTINGS", settings.to_string())
+        .spawn()
+        .unwrap();
+    eventually("a lease.sock", || dir.path().join("lease.sock").exists().then_some(()));
+    let limits = fs::read_to_string(format!("/proc/{}/limits", sidecar.id())).unwrap();
+    sidecar.kill().unwrap();
+    sidecar.wait().unwrap();
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    assert_eq!(files.split_whitespace().skip(3).take(2).collect::<Vec<_>>(), ["4096", "4096"]);
 }
 
 /// The proportional set size in KiB.
