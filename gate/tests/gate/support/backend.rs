@@ -1,6 +1,6 @@
 //! A backend that does what no good one does: it stalls, or cuts connections.
 
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -26,6 +26,7 @@ pub(crate) struct Backend {
     pub(crate) address: SocketAddr,
     shared: Arc<(Mutex<Mood>, Condvar)>,
     whole: Arc<AtomicU64>,
+    open: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 impl Backend {
@@ -35,12 +36,18 @@ impl Backend {
             address: socket.local_addr().unwrap(),
             shared: Arc::new((Mutex::new(mood), Condvar::new())),
             whole: Arc::default(),
+            open: Arc::default(),
         };
         let copy = backend.clone();
         std::thread::spawn(move || {
             for stream in socket.incoming().map_while(Result::ok) {
                 let copy = copy.clone();
-                std::thread::spawn(move || copy.serve(stream));
+                copy.open.lock().unwrap().push(stream.try_clone().unwrap());
+                std::thread::spawn(move || {
+                    copy.serve(&stream);
+                    // Others may have it too, so that dropping it does not end it.
+                    let _ = stream.shutdown(std::net::Shutdown::Both);
+                });
             }
         });
         backend
@@ -56,6 +63,13 @@ impl Backend {
         self.whole.load(Ordering::SeqCst)
     }
 
+    /// Ends every connection.
+    pub(crate) fn close_all(&self) {
+        for stream in self.open.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
+
     fn mood(&self) -> Mood {
         *self.shared.0.lock().unwrap()
     }
@@ -67,7 +81,7 @@ impl Backend {
         }
     }
 
-    fn serve(&self, mut stream: TcpStream) {
+    fn serve(&self, mut stream: &TcpStream) {
         let mut bytes = Vec::new();
         while let Some(head) = read_until_head(&mut stream, &mut bytes) {
             if self.mood() == Mood::AnswersEarly {
@@ -76,7 +90,7 @@ impl Backend {
             self.wait_while(Mood::ReadsNothing);
             let length = length(&bytes[..head]);
             while bytes.len() < head + length {
-                let mut more = [0; 65536];
+                let mut more = [0; 16384];
                 match stream.read(&mut more) {
                     Ok(read @ 1..) => bytes.extend(&more[..read]),
                     _ => return,
@@ -98,7 +112,7 @@ impl Backend {
     }
 }
 
-fn read_until_head(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<usize> {
+fn read_until_head(stream: &mut impl Read, bytes: &mut Vec<u8>) -> Option<usize> {
     loop {
         if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             return Some(at + 4);

@@ -52,6 +52,29 @@ impl Client {
         self.answer(method == "HEAD")
     }
 
+    /// A body that says itself how long it is.
+    pub(crate) fn send_as_is(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: gate\r\n");
+        for (name, value) in headers {
+            head.extend([name, ": ", value, "\r\n"]);
+        }
+        self.stream.get_mut().write_all(&[head.as_bytes(), b"\r\n", body].concat()).unwrap();
+        self.answer(false).unwrap()
+    }
+
+    /// Sends this and no more; whether the other side ends the connection.
+    pub(crate) fn is_closed_after(&mut self, bytes: &[u8]) -> bool {
+        self.stream.get_mut().write_all(bytes).unwrap();
+        let mut rest = Vec::new();
+        self.stream.read_to_end(&mut rest).is_ok()
+    }
+
     pub(crate) fn put(&mut self, path: &str, holder: Holder, body: &str) -> Answer {
         self.send("PUT", path, &[("FencedLease", &holder.ticket())], body.as_bytes())
     }
@@ -124,16 +147,18 @@ impl Client {
 }
 
 impl Slow {
+    /// As [`Slow::more`], as far as the other side takes it.
+    pub(crate) fn feed(&mut self, body: &[u8]) {
+        // It may have answered already.
+        let _ = self.0.stream.get_mut().write_all(body);
+    }
+
     pub(crate) fn more(&mut self, body: &[u8]) {
         self.0.stream.get_mut().write_all(body).unwrap();
     }
 
     pub(crate) fn answer(mut self) -> Answer {
         self.0.answer(false).unwrap()
-    }
-
-    pub(crate) fn try_answer(mut self) -> io::Result<Answer> {
-        self.0.answer(false)
     }
 }
 

@@ -6,7 +6,7 @@ mod nginx;
 mod process;
 
 pub(crate) use backend::{Backend, Mood};
-pub(crate) use client::{Answer, Client, Slow};
+pub(crate) use client::{Answer, Client};
 pub(crate) use nginx::Nginx;
 pub(crate) use process::{Gate, Setup, Store};
 

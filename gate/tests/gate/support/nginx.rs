@@ -15,27 +15,11 @@ pub(crate) struct Nginx {
 
 impl Nginx {
     pub(crate) fn start() -> Self {
-        Self::with(|_| {
-            "root files; dav_methods PUT DELETE MKCOL COPY MOVE; create_full_put_path on;".to_owned()
-        })
-    }
-
-    /// An nginx that passes everything on to another server.
-    pub(crate) fn proxy(backend: SocketAddr) -> Self {
-        Self::with(|_| {
-            format!(
-                "proxy_pass http://{backend}; proxy_http_version 1.1; proxy_set_header Connection \"\"; \
-                 proxy_request_buffering off; proxy_buffering off;"
-            )
-        })
-    }
-
-    fn with(location: impl Fn(SocketAddr) -> String) -> Self {
         for _ in 0..5 {
             let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
             let folder = TempDir::new().unwrap();
             std::fs::create_dir(folder.path().join("files")).unwrap();
-            let text = config(address, &location(address));
+            let text = config(address);
             std::fs::write(folder.path().join("nginx.conf"), text).unwrap();
             let child = Command::new("setpriv")
                 .args(["--pdeathsig", "KILL", "/usr/sbin/nginx", "-p"])
@@ -79,7 +63,7 @@ impl Drop for Nginx {
     }
 }
 
-fn config(address: SocketAddr, location: &str) -> String {
+fn config(address: SocketAddr) -> String {
     format!(
         "daemon off; master_process off; pid nginx.pid; error_log error.log;\n\
          events {{ worker_connections 1024; }}\n\
@@ -87,7 +71,8 @@ fn config(address: SocketAddr, location: &str) -> String {
            access_log off; client_max_body_size 0; keepalive_requests 1000000;\n\
            client_body_temp_path bodies; proxy_temp_path proxied; fastcgi_temp_path f; uwsgi_temp_path u;\n\
            scgi_temp_path s;\n\
-           server {{ listen {address}; location / {{ {location} }} }}\n\
+           server {{ listen {address}; location / {{ root files;\n\
+             dav_methods PUT DELETE MKCOL COPY MOVE; create_full_put_path on; }} }}\n\
          }}\n"
     )
 }

@@ -148,10 +148,10 @@ impl Gate {
         (answer.status, answer.text())
     }
 
-    pub(crate) fn metric(&self, line: &str) -> f64 {
+    pub(crate) fn metric(&self, line: &str) -> u64 {
         let (_, text) = self.admin("/metrics");
         let value = text.lines().find_map(|it| it.strip_prefix(line)?.strip_prefix(' '));
-        value.map_or(0.0, |value| value.parse().unwrap())
+        value.map_or(0, |value| value.parse().unwrap())
     }
 }
 
