@@ -191,8 +191,9 @@ fn check_kernel() -> Result<(), Refusal> {
     }
 }
 
-/// As many descriptors as the process may have at all: what clients sent takes some until it is closed, and what cannot be
-/// handed over for want of them is closed by the kernel, while we wait. Where it is refused the usual 1024 do.
+/// As many descriptors as the process may have at all: what clients sent takes some until it is closed, and
+/// what cannot be handed over for want of them is closed by the kernel, while we wait. Where it is refused
+/// the usual 1024 do.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });

@@ -104,12 +104,19 @@ impl<'world> Lane<'world> {
     }
 }
 
-/// Plays this in several pods at once, each after a random part of the window.
+/// Plays this in several pods at once, each after a random part of the window; `FENCEDLEASE_ROUNDS` says how many times.
 pub(crate) fn at_random_instants(test: &str, fault: impl Fn(Lane<'_>) + Sync) {
+    let rounds = std::env::var("FENCEDLEASE_ROUNDS").map_or(1, |rounds| rounds.parse().unwrap());
+    for _ in 0..rounds {
+        one_round(test, &fault);
+    }
+}
+
+fn one_round(test: &str, fault: &(impl Fn(Lane<'_>) + Sync)) {
     let world = World::new();
     std::thread::scope(|scope| {
         for number in 0..LANES {
-            let (world, fault) = (&world, &fault);
+            let world = &world;
             scope.spawn(move || {
                 let lane = Lane::start(world, &format!("lane-{number}"));
                 let window = u64::try_from(WINDOW.as_micros()).unwrap();

@@ -22,7 +22,9 @@ fn a_stopped_sidecar() {
         lane.pod.signal(Signal::STOP);
         by_its_own_instants("stopped sidecar", &mut lane);
         lane.pod.signal(Signal::CONT);
-        assert_eq!(lane.pod.until("LOST")["reason"], "WatchLate");
+        let reason = lane.pod.until("LOST")["reason"].clone();
+        // A thread that was not asleep when it was stopped finds the term instant passed.
+        assert!(reason == "WatchLate" || reason == "RenewalTimeout", "{reason}");
     });
 }
 

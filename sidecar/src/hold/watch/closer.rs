@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-/// With more descriptors than these still open, no more are taken in. One message can carry 253 more, connections and
-/// clients of the other sockets have some 400, and a process commonly may have 1024: beyond that the kernel closes what
-/// it cannot hand over, while we wait.
+/// With more descriptors than these still open, no more are taken in. One message can carry 253 more,
+/// connections and clients of the other sockets have some 400, and a process commonly may have 1024: beyond
+/// that the kernel closes what it cannot hand over, while we wait.
 const MOST_OPEN: usize = 256;
 
 /// Hands things over to be closed, and never waits for that.
