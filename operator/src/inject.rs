@@ -3,6 +3,7 @@
 
 mod build;
 mod checks;
+mod dns;
 mod installation;
 mod names;
 mod plan;
@@ -60,6 +61,7 @@ pub fn inject(
     let wanted = build::build(&stripped, &plan, &settings, installation);
     let mut warnings = plan.warnings;
     warnings.extend(probes::warnings(&plan.guarded));
+    warnings.extend(dns::warning(&view.spec));
     Ok(Injected {
         patch: difference(pod, &wanted),
         standby: plan.settings.standby,

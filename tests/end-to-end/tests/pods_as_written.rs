@@ -66,6 +66,7 @@ fn several_containers_other_sidecars_and_every_user_are_guarded() -> Result<()> 
         json!({"initContainers": proxies.collect::<Vec<_>>()})
     };
     let user = |uid: u32| json!({"securityContext": {"runAsUser": uid, "runAsGroup": uid, "fsGroup": 2000}});
+    let on_node = json!({"hostNetwork": true, "dnsPolicy": "ClusterFirstWithHostNet"});
     all_work(
         &stage,
         &[
@@ -76,7 +77,7 @@ fn several_containers_other_sidecars_and_every_user_are_guarded() -> Result<()> 
             (pod("sidecars-user").with_pod_spec(user(65532)), &["app"]),
             (pod("root").as_root(), &["app"]),
             (pod("with-token").with_pod_spec(json!({"automountServiceAccountToken": true})), &["app"]),
-            (pod("host-network").with_pod_spec(json!({"hostNetwork": true})), &["app"]),
+            (pod("host-network").with_pod_spec(on_node), &["app"]),
         ],
     )
 }

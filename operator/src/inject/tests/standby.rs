@@ -68,6 +68,28 @@ fn a_liveness_probe_that_may_not_fail_once_is_warned_of() {
 }
 
 #[test]
+fn a_pod_that_asks_the_nodes_dns_is_warned_of() {
+    let warnings = |network: bool, policy: Value| {
+        let mut pod = pod();
+        pod["spec"]["hostNetwork"] = network.into();
+        pod["spec"]["dnsPolicy"] = policy;
+        inject(&pod, &lease(), "shop", &installation()).unwrap().warnings.concat()
+    };
+    assert!(warnings(true, Value::Null).contains("Set it to ClusterFirstWithHostNet"));
+    assert!(warnings(true, "ClusterFirst".into()).contains("ClusterFirst with spec.hostNetwork"));
+    assert!(warnings(true, "Default".into()).contains("Set it to ClusterFirstWithHostNet"));
+    assert!(warnings(false, "Default".into()).contains("Set it to ClusterFirst."));
+    for (network, policy) in [
+        (false, Value::Null),
+        (false, "None".into()),
+        (true, "None".into()),
+        (true, "ClusterFirstWithHostNet".into()),
+    ] {
+        assert_eq!(warnings(network, policy), "");
+    }
+}
+
+#[test]
 fn the_status_annotation_says_why() {
     let pod = guarded(&pod());
     let status: Value =
