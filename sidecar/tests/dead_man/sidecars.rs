@@ -5,8 +5,9 @@ use std::process::Command;
 use rustix::process::{Pid, Signal};
 
 use crate::cgroup::Group;
-use crate::lane::{Lane, at_random_instants};
+use crate::lane::{Lane, STUBBORN, at_random_instants};
 use crate::support::eventually;
+use crate::support::world::World;
 use crate::threads::Standstill;
 
 /// It was the guard's own decision: nobody told it to.
@@ -36,11 +37,11 @@ fn a_killed_sidecar() {
     });
 }
 
-/// `poll` refuses more descriptors than a process may have. Done as the sidecar's user, who needs no right for it.
-fn allow_no_descriptors(process: Pid) {
+/// Lowers a limit of a sidecar that runs. Done as its user, who needs no right for it.
+fn limit(process: Pid, limit: &str) {
     let done = Command::new("setpriv")
         .args(["--reuid", "65532", "--regid", "65532", "--clear-groups"])
-        .args(["prlimit", "--nofile=1:1", "--pid", &process.as_raw_nonzero().to_string()])
+        .args(["prlimit", limit, "--pid", &process.as_raw_nonzero().to_string()])
         .status()
         .unwrap();
     assert!(done.success());
@@ -49,7 +50,8 @@ fn allow_no_descriptors(process: Pid) {
 #[test]
 fn a_sidecar_whose_watching_thread_fails_ends_at_once() {
     at_random_instants("failed thread", |mut lane| {
-        allow_no_descriptors(lane.pod.sidecar_pid());
+        // `poll` refuses more descriptors than a process may have.
+        limit(lane.pod.sidecar_pid(), "--nofile=1:1");
         assert_eq!(lane.pod.exit_code(), Some(1));
         by_its_own_instants("failed thread", &mut lane);
         assert!(lane.pod.log().contains("thread watch ended"), "{}", lane.pod.log());
@@ -96,4 +98,25 @@ fn a_starved_sidecar() {
         lane.dies_before_the_deadline("starved sidecar");
         println!("starved sidecar: {} periods throttled; {}", group.throttled(), lane.termination_message());
     });
+}
+
+#[test]
+fn a_call_to_redis_that_panics_is_a_loss() {
+    let world = World::new();
+    let address = format!("localhost:{}", world.redis.address().port());
+    let mut lane = Lane::start_changed(&world, "panics", STUBBORN, |settings| {
+        settings["redis"]["addresses"] = [address].into();
+    });
+    let tasks = format!("/proc/{}/task", lane.pod.sidecar_pid().as_raw_nonzero());
+    eventually("a sidecar without the thread that looked the name up", || {
+        let names = std::fs::read_dir(&tasks).unwrap().flatten();
+        let mut names = names.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+        names.all(|name| !name.starts_with("tokio")).then_some(())
+    });
+    // To look it up again the runtime needs a thread, and panics where it gets none.
+    limit(lane.pod.sidecar_pid(), "--nproc=0:0");
+    world.redis.cli(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
+    lane.dies_before_the_deadline("a call that panics");
+    assert!(lane.pod.log().contains("panicked"), "{}", lane.pod.log());
+    assert_eq!(lane.pod.until("LOST")["reason"], "RenewalTimeout");
 }
