@@ -17,8 +17,8 @@ fn left(stage: &Stage) -> Result<String> {
     let kubectl = stage.cluster().kubectl();
     let at_home = "deployments,replicasets,pods,services,serviceaccounts,secrets,configmaps,roles,rolebindings,\
                    poddisruptionbudgets,fencedleases";
-    let everywhere =
-        "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,clusterrolebindings";
+    let everywhere = "mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicies,\
+                      validatingadmissionpolicybindings,clusterroles,clusterrolebindings";
     let mut left = kubectl.run(&["get", at_home, "--namespace", chart::NAMESPACE, "--output=name"])?;
     left += &kubectl.run(&["get", everywhere, "--output=name"])?;
     let ours = |line: &&str| line.contains("fencedlease") && !line.contains("/fencedlease-demo");
@@ -52,7 +52,9 @@ fn helm_uninstall_leaves_what_cannot_be_made_again_and_installing_finds_it() -> 
     kubectl.run(&["get", "crd", "fencedleases.fencedlease.dev"])?;
     assert_eq!(stage.read_lease("report")?.spec.ttl, "20s");
     assert_eq!(installation_id(&stage)?, id);
-    stage.start(&Workload::pod("early").guarded_by("report"))?;
+    // The API server goes by the policy that is gone for a moment more.
+    let early = Workload::pod("early").guarded_by("report");
+    stage.eventually(seconds(30), "the pod is made", |stage| stage.start(&early).map(Some))?;
     let early = stage.pod("early")?.until(seconds(30), "runs", |pod| pod.phase() == "Running")?;
     assert!(!early.is_injected(), "nobody is there who could guard it, as the notes say");
 
