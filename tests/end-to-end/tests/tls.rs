@@ -3,11 +3,13 @@
 
 use anyhow::Result;
 use fencedlease_end_to_end::{Stage, Workload, seconds};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use serde_json::{Value, json};
 
-fn authority() -> Result<CertifiedIssuer<'static, KeyPair>> {
+fn authority(name: &str) -> Result<CertifiedIssuer<'static, KeyPair>> {
     let mut params = CertificateParams::new(Vec::new())?;
+    // Another name than that of what it signs: OpenSSL would take that for signed by itself.
+    params.distinguished_name.push(DnType::CommonName, name);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     Ok(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?)
 }
@@ -63,7 +65,7 @@ fn lease(name: &str, address: &str, tls: &Value) -> Value {
 #[test]
 fn a_redis_with_certificates_on_both_sides_keeps_a_lease_and_a_foreign_one_is_said() -> Result<()> {
     let stage = Stage::open("tls")?;
-    let (own, foreign) = (authority()?, authority()?);
+    let (own, foreign) = (authority("own")?, authority("foreign")?);
     let host = format!("secured.{}.svc", stage.namespace());
     stage.apply(&secret("redis-server", &host, &own)?)?;
     stage.apply(&secret("holder", "holder", &own)?)?;
