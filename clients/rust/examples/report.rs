@@ -8,8 +8,9 @@ use anyhow::Context as _;
 use fencedlease_client::{Client, ClientError, FenceRejection, Holding, ResourceKind};
 use tokio_postgres::NoTls;
 
-/// What is left when a line may still be committed.
-const NEED: Duration = Duration::from_millis(500);
+const USE_FENCE: &str = "SELECT fencedlease.use_fence($1, $2::text, $3)";
+const INSERT: &str =
+    "INSERT INTO report (run, line, fence) VALUES ($1, $2, $3::text::bigint) ON CONFLICT DO NOTHING";
 
 enum Stop {
     TooLate(String),
@@ -63,17 +64,16 @@ impl Writer {
         let pause = Duration::from_millis(env("REPORT_LINE_MS")?.parse()?);
         let (mut database, connection) = tokio_postgres::connect(&env("REPORT_DATABASE")?, NoTls).await?;
         let serve = async {
-            let mut next: i32 = {
-                let query = "SELECT coalesce(max(line), 0) + 1 FROM report WHERE run = $1";
-                database.query_one(query, &[&run]).await?.get(0)
+            let query = "SELECT coalesce(max(line), 0) + 1 FROM report WHERE run = $1";
+            let next = match std::env::var("REPORT_FROM") {
+                Ok(line) => line.parse()?,
+                Err(_) => database.query_one(query, &[&run]).await?.get(0),
             };
-            println!("starting at line {next} with fence {}", self.fence);
-            while next <= lines {
+            for line in next..=lines {
                 tokio::time::sleep(pause).await; // the work
-                if let Some(stop) = self.commit(&mut database, &run, next).await? {
+                if let Some(stop) = self.commit(&mut database, &run, line).await? {
                     return Ok(Some(stop));
                 }
-                next += 1;
             }
             Ok(None)
         };
@@ -89,26 +89,16 @@ impl Writer {
         run: &str,
         line: i32,
     ) -> anyhow::Result<Option<Stop>> {
-        match self.client.commit_check(Some(self.fence), Some(NEED)).await {
+        let need = Duration::from_millis(env("REPORT_NEED_MS")?.parse()?);
+        match self.client.commit_check(Some(self.fence), Some(need)).await {
             Ok(_) => {}
             Err(ClientError::NotAllowed { message, .. }) => return Ok(Some(Stop::TooLate(message))),
             Err(error) => return Err(error.into()),
         }
         let written = async {
             let transaction = database.transaction().await?;
-            let fence = self.fence.to_string();
-            transaction
-                .execute(
-                    "SELECT fencedlease.use_fence($1, $2::text, $3)",
-                    &[&self.resource, &fence, &self.holder],
-                )
-                .await?;
-            transaction
-                .execute(
-                    "INSERT INTO report (run, line) VALUES ($1, $2) ON CONFLICT DO NOTHING",
-                    &[&run, &line],
-                )
-                .await?;
+            transaction.execute(USE_FENCE, &[&self.resource, &self.fence.to_string(), &self.holder]).await?;
+            transaction.execute(INSERT, &[&run, &line, &self.fence.to_string()]).await?;
             transaction.commit().await
         };
         match written.await {

@@ -10,8 +10,9 @@ use fencedlease_wire::gate::TICKET_HEADER;
 use fencedlease_wire::paths::ENV_SOCKET;
 use fencedlease_wire::socket::{CommitCheck, CommitVerdict, FenceRejection, LeaseView};
 use hyper::{Method, StatusCode};
+use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use crate::http::{Whole, parse, send};
 use crate::{ClientError, Events, Holding};
@@ -30,7 +31,8 @@ pub struct Client {
 #[must_use = "a commit is written with the permit's fence and while it remains"]
 pub struct Permit {
     fence: Fence,
-    until: Instant,
+    /// On CLOCK_BOOTTIME, which a suspend does not stop.
+    until: Duration,
     headers: BTreeMap<String, String>,
 }
 
@@ -77,7 +79,7 @@ impl Client {
         need: Option<Duration>,
     ) -> Result<Permit, ClientError> {
         let need_ms = need.map(|need| u64::try_from(need.as_millis()).unwrap_or(u64::MAX));
-        let asked_at = Instant::now();
+        let asked_at = since_boot();
         let check = CommitCheck { fence, need_ms };
         let answer = self.ask(Method::POST, "/v1/commit-check", json(&check)?).await?;
         if answer.status != StatusCode::OK && answer.status != StatusCode::CONFLICT {
@@ -128,7 +130,7 @@ impl Permit {
 
     /// What remains until the work is killed if no renewal succeeds any more. Zero: do not start.
     pub fn remaining(&self) -> Duration {
-        self.until.saturating_duration_since(Instant::now())
+        self.until.saturating_sub(since_boot())
     }
 
     /// The headers to send to a gate with the write, ready as they are.
@@ -141,6 +143,11 @@ impl Permit {
         let is_ticket = |name: &str| name.eq_ignore_ascii_case(TICKET_HEADER);
         self.headers.iter().find(|(name, _)| is_ticket(name)).map(|(_, value)| value.as_str())
     }
+}
+
+fn since_boot() -> Duration {
+    // The kernel's clock is never negative, and neither is what is left of its second.
+    clock_gettime(ClockId::Boottime).try_into().unwrap_or(Duration::MAX)
 }
 
 async fn within<T>(exchange: impl Future<Output = Result<T, ClientError>>) -> Result<T, ClientError> {

@@ -1,0 +1,3 @@
+module fencedlease.dev/clients/go
+
+go 1.21
