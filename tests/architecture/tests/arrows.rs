@@ -6,12 +6,13 @@ use std::fs;
 use fencedlease_architecture::{packages, root, tree};
 
 /// What each part may depend on. Parts below `tests/` see everything.
-const ARROWS: [(&str, &[&str]); 7] = [
+const ARROWS: [(&str, &[&str]); 8] = [
     ("fencedlease-wire", &[]),
     ("fencedlease-core", &["fencedlease-wire"]),
     ("fencedlease-redis", &["fencedlease-core", "fencedlease-wire"]),
     ("fencedlease-sidecar", &["fencedlease-core", "fencedlease-redis", "fencedlease-wire"]),
     ("fencedlease-gate", &["fencedlease-wire"]),
+    ("fencedlease-client", &["fencedlease-wire"]),
     ("fencedlease-crds", &[]),
     (
         "fencedlease-operator",
@@ -23,7 +24,7 @@ const ARROWS: [(&str, &[&str]); 7] = [
 const TEST_HELPERS: [&str; 1] = ["fencedlease-faults"];
 
 /// Crates that must not be found in a part's programs, with the reason. A name ending in `*` is a prefix.
-const KEPT_OUT: [(&str, &[&str], &str); 6] = [
+const KEPT_OUT: [(&str, &[&str], &str); 7] = [
     (
         "fencedlease-wire",
         &["tokio", "redis", "kube*", "k8s-openapi", "hyper*", "rustix"],
@@ -48,6 +49,11 @@ const KEPT_OUT: [(&str, &[&str], &str); 6] = [
         "fencedlease-gate",
         &["kube*", "k8s-openapi", "redis", "serde_yaml", "stateright"],
         "it stands in the way of every write and knows nothing of where leases come from",
+    ),
+    (
+        "fencedlease-client",
+        &["redis", "kube*", "k8s-openapi", "axum*", "rustls*"],
+        "it goes into other people's programs",
     ),
     (
         "fencedlease-operator",

@@ -17,7 +17,7 @@ const fn needed(file: &'static str, package: &'static str) -> Needed {
     Needed { file, package }
 }
 
-const NEEDED: [Needed; 14] = [
+const NEEDED: [Needed; 18] = [
     needed("unshare", "util-linux"),
     needed("mount", "mount"),
     needed("hostname", "hostname"),
@@ -32,6 +32,10 @@ const NEEDED: [Needed; 14] = [
     needed("/usr/bin/curl", "curl"),
     needed("busybox", "busybox-static"),
     needed("nginx", "nginx-light"),
+    needed("/usr/lib/postgresql", "postgresql"),
+    needed("psql", "postgresql-client"),
+    needed("python3", "python3"),
+    needed("javac", "default-jdk-headless"),
 ];
 
 const FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
