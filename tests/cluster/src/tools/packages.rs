@@ -17,7 +17,7 @@ const fn needed(file: &'static str, package: &'static str) -> Needed {
     Needed { file, package }
 }
 
-const NEEDED: [Needed; 18] = [
+const NEEDED: [Needed; 20] = [
     needed("unshare", "util-linux"),
     needed("mount", "mount"),
     needed("hostname", "hostname"),
@@ -29,6 +29,8 @@ const NEEDED: [Needed; 18] = [
     needed("conntrack", "conntrack"),
     needed("redis-server", "redis-server"),
     needed("redis-cli", "redis-tools"),
+    needed("/usr/lib/postgresql", "postgresql"),
+    needed("mariadbd", "mariadb-server"),
     needed("/usr/bin/curl", "curl"),
     needed("busybox", "busybox-static"),
     needed("nginx", "nginx-light"),
