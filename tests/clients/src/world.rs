@@ -23,13 +23,13 @@ const RESOURCE: &str = "shop/report";
 /// As short as a busy machine can keep, with a grace in which a program can say why it ends.
 const TIMINGS: [&str; 12] = [
     "--ttl",
-    "5s",
+    "8s",
     "--renew-interval",
     "400ms",
     "--renew-timeout",
     "300ms",
     "--grace-period",
-    "900ms",
+    "3s",
     "--kill-budget",
     "500ms",
     "--commit-margin",

@@ -49,7 +49,9 @@ fn what_a_loss_cut_short_is_cancelled_and_goes_on_at_its_next_line() {
         let ended = job.ended().unwrap();
         world.redis.cont().unwrap();
         assert_eq!(ended.code, Some(LOST), "{run}: {ended:?}");
-        assert!(ended.stdout.starts_with("cancelled: "), "{run} was killed before it ended: {ended:?}");
+        // The loss may come while a commit check is asked, which then says it first.
+        let says_so = ["cancelled: ", "too late: "].iter().any(|word| ended.stdout.starts_with(word));
+        assert!(says_so, "{run} was killed before it ended: {ended:?}");
         let before = world.lines(run).unwrap();
         let last = before.len() + 2;
         let settings = [("REPORT_RUN", run), ("REPORT_LINES", &*last.to_string())];
@@ -68,14 +70,15 @@ fn what_a_loss_cut_short_is_cancelled_and_goes_on_at_its_next_line() {
 fn the_socket_alone_cancels_a_program_and_says_why() {
     let world = World::start().unwrap();
     let holder = world.hold().unwrap();
+    // Pauses so long that the loss comes in one of them: it is the events that tell of it, not a commit check.
     let start = |program: &Program| {
         let settings =
-            [("REPORT_RUN", program.language), ("REPORT_LINES", "100000"), ("REPORT_LINE_MS", "300")];
+            [("REPORT_RUN", program.language), ("REPORT_LINES", "100000"), ("REPORT_LINE_MS", "15000")];
         world.beside(&holder, program, &settings).unwrap()
     };
     let jobs: Vec<_> = PROGRAMS.iter().map(|program| (program.language, start(program))).collect();
     for (run, _) in &jobs {
-        world.wait_for_lines(run, 2).unwrap();
+        world.wait_for_lines(run, 1).unwrap();
     }
     world.redis.stop().unwrap();
     for (run, job) in jobs {
@@ -130,7 +133,8 @@ fn a_job_longer_than_max_hold_goes_on_where_it_was() {
     };
     let first = run();
     assert_eq!(first.code, Some(PLANNED_END), "{first:?}");
-    assert!(first.stdout.starts_with("cancelled: "), "{first:?}");
+    let says_so = ["cancelled: ", "too late: "].iter().any(|word| first.stdout.starts_with(word));
+    assert!(says_so, "{first:?}");
     assert_eq!(run().code, Some(COMPLETE));
     let lines = world.lines("long").unwrap();
     assert_eq!(lines.iter().map(|(line, _)| *line).collect::<Vec<_>>(), (1..=66).collect::<Vec<_>>());
