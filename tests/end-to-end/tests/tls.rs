@@ -44,7 +44,7 @@ fn redis() -> Value {
                         "args": [
                             "--port", "0", "--tls-port", "6379", "--tls-auth-clients", "yes", "--dir", "/tmp",
                             "--tls-cert-file", file("tls.crt"), "--tls-key-file", file("tls.key"),
-                            "--tls-ca-cert-file", file("ca.crt"), "--save", "", "--bind", "0.0.0.0",
+                            "--tls-ca-cert-file", file("ca.crt"), "--save", "", "--protected-mode", "no",
                         ],
                         "volumeMounts": [{"name": "tls", "mountPath": "/tls"}],
                         "readinessProbe": {"tcpSocket": {"port": 6379}, "periodSeconds": 1},
