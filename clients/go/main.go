@@ -122,12 +122,11 @@ COMMIT;
 
 // psql stands for your driver; with pgx the code is in pgconn.PgError.Code.
 func psql(ctx context.Context, sql string, variables ...string) (string, string, error) {
-	// A guard's SIGTERM goes to every process. A write that has started is finished, so that its end is known.
-	arguments := []string{"--ignore-signal=TERM", "psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose"}
+	arguments := []string{"-XqAt", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose"}
 	for _, variable := range variables {
 		arguments = append(arguments, "-v", variable)
 	}
-	command := exec.CommandContext(ctx, "env", append(arguments, os.Getenv("REPORT_DATABASE"))...)
+	command := exec.CommandContext(ctx, "psql", append(arguments, os.Getenv("REPORT_DATABASE"))...)
 	var answer, errorText strings.Builder
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(sql), &answer, &errorText
 	err := command.Run()

@@ -64,8 +64,7 @@ class Stop(Exception):
 
 def psql(sql, timeout=None, **variables):
     """What a statement answers. psql stands for your driver; with psycopg the code is `error.sqlstate`."""
-    # A guard's SIGTERM goes to every process. A write that has started is finished, so that its end is known.
-    command = ["env", "--ignore-signal=TERM", "psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose"]
+    command = ["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose"]
     for name, value in variables.items():
         command += ["-v", f"{name}={value}"]
     command.append(os.environ["REPORT_DATABASE"])

@@ -1,18 +1,15 @@
 #!/bin/sh
 # A report's lines, written to PostgreSQL by one holder at a time; what was cut short goes on at its next line.
-# Needs curl, psql and the env of coreutils 8.31 or newer. docs/applications.md explains it.
+# Needs curl and psql. docs/applications.md explains it.
 set -eu
 
 folder=$(mktemp -d)
 fence=$(cat "$FENCEDLEASE_DIR/fence")
 
-# A guard's SIGTERM goes to every process. A write that has started is finished, so that its end is known.
-keep="env --ignore-signal=TERM"
-
 ask() {
     path=$1
     shift
-    $keep curl -sS --unix-socket "$FENCEDLEASE_SOCKET" "$@" "http://lease$path"
+    curl -sS --unix-socket "$FENCEDLEASE_SOCKET" "$@" "http://lease$path"
 }
 
 stop() {
@@ -41,7 +38,7 @@ trap 'kill -KILL $follower $events 2>/dev/null || true; rm -rf "$folder"' EXIT
 trap 'stop 10 "cancelled: $(cat "$folder/why" 2>/dev/null || echo SIGTERM)"' TERM
 
 sql() {
-    $keep psql -XqAt -v ON_ERROR_STOP=1 -v VERBOSITY=verbose -v run="$REPORT_RUN" "$@" "$REPORT_DATABASE"
+    psql -XqAt -v ON_ERROR_STOP=1 -v VERBOSITY=verbose -v run="$REPORT_RUN" "$@" "$REPORT_DATABASE"
 }
 
 commit() {
