@@ -117,8 +117,8 @@ fn against_the_accepted(late: &Event, events: &[Event]) -> Vec<Violation> {
 fn may_be_refused(event: &Event, events: &[Event]) -> bool {
     events.iter().any(|other| {
         let newer = other.fence > event.fence || (other.fence == event.fence && other.holder != event.holder);
-        let stored = !matches!(other.outcome, Outcome::Refused(_) | Outcome::Invalid(_));
-        newer && stored && other.began < event.ended
+        // What was refused itself may have raised the fence before: telling a session its fence does.
+        newer && !matches!(other.outcome, Outcome::Invalid(_)) && other.began < event.ended
     })
 }
 

@@ -7,6 +7,7 @@
 mod check;
 pub mod history;
 mod link;
+pub mod mariadb;
 mod model;
 pub mod postgresql;
 mod process;

@@ -2,6 +2,7 @@
 //! is not theirs.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
@@ -15,7 +16,13 @@ use super::Failure;
 const WRITERS: u64 = 8;
 const WRITES: u64 = 12;
 /// One in this many writes of a writer is the first of a new holding.
-const NEW_HOLDING: u64 = 4;
+const NEW_HOLDING: u64 = 8;
+/// One in this many is of the latest holding, on another connection of its holder.
+const COLLEAGUE: u64 = 2;
+/// A race with fewer accepted or refused writes says nothing.
+const ENOUGH: usize = 5;
+/// How often a write is sent that failed for reasons that have nothing to do with fences.
+const TRIES: u32 = 6;
 /// One in this many is of somebody who uses the latest fence without having been given it.
 const STRANGER: u64 = 9;
 
@@ -35,8 +42,8 @@ pub struct Race {
 struct Track<'a> {
     check: &'a dyn FenceCheck,
     resource: &'a str,
-    /// The fence that was handed out last.
-    fence: AtomicU64,
+    /// The fence that was handed out last, and to whom.
+    latest: Mutex<(u64, String)>,
     /// Where events draw their beginning and end from.
     now: AtomicU64,
 }
@@ -46,7 +53,7 @@ struct Choices(u64);
 
 /// Eight writers at once on one resource; `seed` decides what they choose.
 pub fn run_race(check: &dyn FenceCheck, resource: &str, seed: u64) -> anyhow::Result<Race> {
-    let track = Track { check, resource, fence: AtomicU64::new(0), now: AtomicU64::new(0) };
+    let track = Track { check, resource, latest: Mutex::default(), now: AtomicU64::new(0) };
     let done = AtomicBool::new(false);
     let (events, observed) = thread::scope(|scope| {
         let reader = scope.spawn(|| read_until(&done, check, resource));
@@ -89,7 +96,7 @@ pub(super) fn eight_writers_race(check: &dyn FenceCheck, resource: &str) -> Resu
     let count = |is: fn(&Outcome) -> bool| race.events.iter().filter(|event| is(&event.outcome)).count();
     let (accepted, refused) =
         (count(|it| *it == Outcome::Done), count(|it| matches!(it, Outcome::Refused(_))));
-    if accepted < 10 || refused < 10 {
+    if accepted < ENOUGH || refused < ENOUGH {
         let others: Vec<&Outcome> = race
             .events
             .iter()
@@ -115,7 +122,9 @@ impl Track<'_> {
                 (fence, holder) = self.acquire(number);
             }
             let (fence, holder) = if choices.one_in(STRANGER) {
-                (self.fence.load(Ordering::SeqCst), format!("stranger-{number}"))
+                (self.latest().0, format!("stranger-{number}"))
+            } else if choices.one_in(COLLEAGUE) {
+                self.latest().clone()
             } else {
                 (fence, holder.clone())
             };
@@ -126,13 +135,28 @@ impl Track<'_> {
     }
 
     fn acquire(&self, number: u64) -> (u64, String) {
-        let fence = self.fence.fetch_add(1, Ordering::SeqCst) + 1;
-        (fence, format!("writer-{number}-{fence}"))
+        let mut latest = self.latest();
+        let fence = latest.0 + 1;
+        *latest = (fence, format!("writer-{number}-{fence}"));
+        latest.clone()
+    }
+
+    fn latest(&self) -> MutexGuard<'_, (u64, String)> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self, fence: u64, holder: String, value: i64) -> Event {
         let began = self.now.fetch_add(1, Ordering::SeqCst);
-        let outcome = self.check.write(self.resource, &Claim::new(fence.to_string(), holder.clone()), value);
+        let claim = Claim::new(fence.to_string(), holder.clone());
+        let write = || self.check.write(self.resource, &claim, value);
+        // As users do with a deadlock or a serialization failure.
+        let again = |outcome: &Outcome| matches!(outcome, Outcome::Failed(_));
+        let mut outcome = write();
+        for _ in 1..TRIES {
+            if again(&outcome) {
+                outcome = write();
+            }
+        }
         let ended = self.now.fetch_add(1, Ordering::SeqCst);
         Event { began, ended, fence, holder, value, outcome }
     }

@@ -1,0 +1,54 @@
+//! MariaDB under the conformance suite: every way to compare fences passes, and what is broken does not.
+#![allow(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
+
+use std::sync::Arc;
+
+use fencedlease_fence_checks::mariadb::{Isolation, MariadbCheck, MariadbServer, Shape};
+use fencedlease_fence_checks::suite;
+
+fn server() -> Arc<MariadbServer> {
+    Arc::new(MariadbServer::with_fence_check(&[]).unwrap())
+}
+
+fn conforms(shape: Shape) {
+    let server = server();
+    for isolation in Isolation::ALL {
+        let check = MariadbCheck::new(&server, shape, isolation).unwrap();
+        let report = suite::run(&check, &format!("{isolation:?}").to_lowercase());
+        assert!(report.failed.is_empty() && report.passed > 10, "{shape:?}, {isolation:?}: {report}");
+    }
+}
+
+#[test]
+fn the_conditional_write_of_a_row_conforms() {
+    conforms(Shape::OwnRow);
+}
+
+#[test]
+fn a_table_of_fences_in_the_same_transaction_conforms() {
+    conforms(Shape::OwnTable);
+}
+
+#[test]
+fn the_triggers_conform_in_a_transaction() {
+    conforms(Shape::Session);
+}
+
+#[test]
+fn the_triggers_conform_when_each_write_is_a_transaction() {
+    conforms(Shape::Autocommit);
+}
+
+#[test]
+fn broken_checks_fail_the_case_for_them() {
+    let server = server();
+    for (shape, case) in [
+        (Shape::BareLess, "equal_of_the_same_holder_passes"),
+        (Shape::NoOwner, "equal_of_another_is_refused"),
+        (Shape::TwoTransactions, "eight_writers_race"),
+    ] {
+        let check = MariadbCheck::new(&server, shape, Isolation::ReadCommitted).unwrap();
+        let report = suite::run(&check, &format!("{shape:?}").to_lowercase());
+        assert!(report.failed_names().contains(&case), "{shape:?} passed {case}: {report}");
+    }
+}

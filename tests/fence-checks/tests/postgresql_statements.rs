@@ -1,0 +1,187 @@
+//! What the trigger of PostgreSQL meets: every kind of statement, and what takes a check back.
+#![allow(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
+
+use std::io::Write as _;
+
+use fencedlease_fence_checks::postgresql::PostgresServer;
+use postgres::Client;
+
+const USE: &str = "SELECT fencedlease.use_fence('shop/report', 42, 'holder')";
+
+/// A server with a protected table and a child of it that another resource protects.
+fn set_up() -> (PostgresServer, Client) {
+    let server = PostgresServer::with_fence_check(&["max_prepared_transactions=2"]).unwrap();
+    let mut client = server.connect("application").unwrap();
+    client
+        .batch_execute(
+            "CREATE TABLE ledger (id int PRIMARY KEY, value bigint);
+             INSERT INTO ledger VALUES (1, 1);
+             CREATE TABLE child (id int REFERENCES ledger ON DELETE CASCADE);
+             SELECT fencedlease.protect('ledger', 'shop/report'), fencedlease.protect('child', 'shop/child')",
+        )
+        .unwrap();
+    (server, client)
+}
+
+/// The SQLSTATE that a statement fails with.
+fn state(client: &mut Client, statement: &str) -> String {
+    let error = client.batch_execute(statement).unwrap_err();
+    error.code().map_or_else(|| error.to_string(), |code| code.code().to_owned())
+}
+
+/// The same in a transaction that has used its fence, rolled back afterwards.
+fn state_with_fence(client: &mut Client, statement: &str) -> String {
+    client.batch_execute(&format!("BEGIN; {USE}")).unwrap();
+    let state = state(client, statement);
+    client.batch_execute("ROLLBACK").unwrap();
+    state
+}
+
+#[test]
+fn every_kind_of_write_needs_a_fence_and_passes_with_it() {
+    let (_server, mut client) = set_up();
+    for write in [
+        "INSERT INTO ledger VALUES (2, 2)",
+        "UPDATE ledger SET value = 3",
+        "DELETE FROM ledger WHERE id = 99",
+        "MERGE INTO ledger USING (VALUES (1)) AS it (id) ON ledger.id = it.id WHEN MATCHED THEN UPDATE SET value = 5",
+        "WITH it AS (UPDATE ledger SET value = 4 RETURNING 1) SELECT FROM it",
+        "COPY ledger FROM PROGRAM 'echo \"7\t7\"'",
+    ] {
+        assert_eq!(state(&mut client, write), "FL002", "{write}");
+        client.batch_execute(&format!("BEGIN; {USE}; {write}; ROLLBACK")).unwrap();
+    }
+    assert_eq!(state(&mut client, "TRUNCATE ledger CASCADE"), "FL002");
+    let mut copy = client.copy_in("COPY ledger FROM STDIN").unwrap();
+    copy.write_all(b"8\t8\n").unwrap();
+    assert_eq!(copy.finish().unwrap_err().code().unwrap().code(), "FL002");
+}
+
+#[test]
+fn a_cascade_needs_the_fence_of_the_childs_resource_too() {
+    let (_server, mut client) = set_up();
+    assert_eq!(state_with_fence(&mut client, "DELETE FROM ledger"), "FL002");
+    let both = format!("BEGIN; {USE}; SELECT fencedlease.use_fence('shop/child', 1, 'other')");
+    client.batch_execute(&format!("{both}; DELETE FROM ledger; TRUNCATE ledger CASCADE; COMMIT")).unwrap();
+}
+
+#[test]
+fn rolling_back_to_a_savepoint_takes_the_check_back() {
+    let (_server, mut client) = set_up();
+    client.batch_execute("BEGIN; SAVEPOINT before").unwrap();
+    client.batch_execute(&format!("{USE}; UPDATE ledger SET value = 2; ROLLBACK TO before")).unwrap();
+    assert_eq!(state(&mut client, "UPDATE ledger SET value = 3"), "FL002");
+}
+
+#[test]
+fn present_and_future_partitions_are_protected_by_any_name() {
+    let (_server, mut client) = set_up();
+    client
+        .batch_execute(
+            "CREATE TABLE parts (id int) PARTITION BY RANGE (id);
+             CREATE TABLE part_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);
+             SELECT fencedlease.protect('parts', 'shop/report');
+             CREATE TABLE part_2 PARTITION OF parts FOR VALUES FROM (10) TO (20)",
+        )
+        .unwrap();
+    for write in [
+        "INSERT INTO parts VALUES (1)",
+        "INSERT INTO part_1 VALUES (1)",
+        "INSERT INTO part_2 VALUES (11)",
+        "TRUNCATE parts",
+        "TRUNCATE part_1",
+    ] {
+        assert_eq!(state(&mut client, write), "FL002", "{write}");
+    }
+    // As the page says: a partition that was added later only after `protect` is called again.
+    client.batch_execute("TRUNCATE part_2; SELECT fencedlease.protect('parts', 'shop/report')").unwrap();
+    assert_eq!(state(&mut client, "TRUNCATE part_2"), "FL002");
+    client.batch_execute(&format!("BEGIN; {USE}; INSERT INTO parts VALUES (1), (11); COMMIT")).unwrap();
+}
+
+#[test]
+fn a_sessions_fence_is_no_fence_for_another_application_name_nor_after_a_reset() {
+    let (server, mut client) = set_up();
+    let told = "SELECT fencedlease.use_fence_for_session('shop/report', 42, 'holder')";
+    assert_eq!(state(&mut client, told), "FL002");
+    client.batch_execute(&format!("SET application_name = 'holder'; {told}")).unwrap();
+    client.batch_execute("UPDATE ledger SET value = 2").unwrap();
+    client.batch_execute("SET application_name = 'another'").unwrap();
+    assert_eq!(state(&mut client, "UPDATE ledger SET value = 3"), "FL002");
+    client.batch_execute("SET application_name = 'holder'").unwrap();
+    client.batch_execute("DISCARD ALL").unwrap();
+    assert_eq!(state(&mut client, "SET application_name = 'holder'; UPDATE ledger SET value = 3"), "FL002");
+
+    let mut config = server.client("holder");
+    config.options("-c fencedlease.session=shop/report:42:holder");
+    let mut environment = config.connect(postgres::NoTls).unwrap();
+    environment.batch_execute("UPDATE ledger SET value = 4").unwrap();
+}
+
+#[test]
+fn a_snapshot_from_before_the_raise_lets_no_former_holder_through() {
+    let (server, mut client) = set_up();
+    client.batch_execute(USE).unwrap();
+    for level in ["REPEATABLE READ", "SERIALIZABLE"] {
+        client.batch_execute(&format!("BEGIN ISOLATION LEVEL {level}; SELECT FROM ledger")).unwrap();
+        let newer = "SELECT fencedlease.use_fence('shop/report', (SELECT max(fence) + 1 FROM fencedlease.fences), 'n')";
+        server.connect("newer").unwrap().batch_execute(newer).unwrap();
+        assert_eq!(state(&mut client, USE), "40001", "{level}");
+        client.batch_execute("ROLLBACK").unwrap();
+        assert_eq!(state(&mut client, USE), "FL001");
+    }
+}
+
+#[test]
+fn a_raise_waits_for_a_prepared_transaction_and_then_shuts_the_door() {
+    let (server, mut client) = set_up();
+    client
+        .batch_execute(&format!("BEGIN; {USE}; UPDATE ledger SET value = 2; PREPARE TRANSACTION 'one'"))
+        .unwrap();
+    let mut newer = server.connect("newer").unwrap();
+    let raise = "SELECT fencedlease.use_fence('shop/report', 43, 'newer')";
+    assert_eq!(state(&mut newer, &format!("SET lock_timeout = '200ms'; {raise}")), "55P03");
+    client.batch_execute("COMMIT PREPARED 'one'").unwrap();
+    newer.batch_execute(raise).unwrap();
+    assert_eq!(state(&mut client, USE), "FL001");
+}
+
+#[test]
+fn an_applications_role_can_use_fences_but_neither_lower_nor_forget_one() {
+    let (_server, mut client) = set_up();
+    client.batch_execute("CREATE ROLE app; GRANT ALL ON ledger TO app; SET ROLE app").unwrap();
+    assert_eq!(state(&mut client, "UPDATE ledger SET value = 2"), "42501");
+    client.batch_execute("RESET ROLE; SELECT fencedlease.allow_writer('app'); SET ROLE app").unwrap();
+    client.batch_execute(&format!("BEGIN; {USE}; UPDATE ledger SET value = 2; COMMIT")).unwrap();
+    for forbidden in [
+        "UPDATE fencedlease.fences SET fence = 1",
+        "DELETE FROM fencedlease.fences",
+        "TRUNCATE fencedlease.fences",
+        "SELECT fencedlease.unprotect('ledger')",
+        "ALTER TABLE ledger DISABLE TRIGGER fencedlease_write",
+    ] {
+        assert_eq!(state(&mut client, forbidden), "42501", "{forbidden}");
+    }
+}
+
+#[test]
+fn installing_again_forgets_nothing_and_removing_twice_is_fine() {
+    let (server, mut client) = set_up();
+    client.batch_execute(USE).unwrap();
+    server.install().unwrap();
+    assert_eq!(state(&mut client, "SELECT fencedlease.use_fence('shop/report', 41, 'older')"), "FL001");
+    assert_eq!(state(&mut client, "UPDATE ledger SET value = 2"), "FL002");
+    server.remove().unwrap();
+    server.remove().unwrap();
+    client.batch_execute("UPDATE ledger SET value = 2").unwrap();
+}
+
+#[test]
+fn names_that_are_wrong_are_told_apart() {
+    let (_server, mut client) = set_up();
+    assert_eq!(state(&mut client, "SELECT fencedlease.use_fence('shop/reprot', 42, 'holder')"), "FL004");
+    assert_eq!(state(&mut client, "SELECT fencedlease.use_fence('report', 42, 'holder')"), "FL003");
+    assert_eq!(state(&mut client, "SELECT fencedlease.protect('ledger', 'shop/other')"), "FL003");
+    client.batch_execute("CREATE VIEW seen AS SELECT FROM ledger").unwrap();
+    assert_eq!(state(&mut client, "SELECT fencedlease.protect('seen', 'shop/report')"), "42809");
+}
