@@ -1,4 +1,10 @@
 //! TLS to a real Redis: the server is checked, we can be, and nothing ever falls back to plain text.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper of tests fails as tests do"
+)]
 
 mod support;
 
