@@ -6,9 +6,10 @@ use std::time::Duration;
 use fencedlease_wire::gate::{
     GateResult, GuardedResource, RaiseAnswer, TICKET_HEADER, Ticket, UnverifiedTicket,
 };
-use http_body_util::Either;
-use hyper::body::{Body as _, Incoming};
+use http_body_util::{BodyExt as _, Either};
+use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::HeaderMap;
+use hyper::http::request::Parts;
 use hyper::{Request, Response};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -52,6 +53,19 @@ pub struct Limits {
     pub idle_timeout: Duration,
 }
 
+/// What is taken in of a body that nobody wants, at most.
+const LEFT_BYTES: usize = 64 * 1024;
+/// And how long that may take.
+const LEFT_TIME: Duration = Duration::from_secs(1);
+
+/// What a request may do.
+enum Judged {
+    /// Go to the backend; a read that was not checked has no passage.
+    Passes(Option<(Passage, Mark)>),
+    /// Nothing more: a fence was raised.
+    Raised(RaiseAnswer),
+}
+
 /// A request's result where the fence played no part.
 const OPEN: &str = "open";
 
@@ -59,49 +73,52 @@ impl Gate {
     /// The answer to a request.
     pub async fn answer(&self, request: Request<Incoming>, client: Client) -> Response<Body> {
         let start = Instant::now();
-        let (result, answer) = match self.handle(request, client).await {
-            Ok((result, answer)) => (result, answer),
+        let (parts, body) = request.into_parts();
+        let outcome = match self.judge(&parts, body.size_hint().lower()).await {
+            Ok(Judged::Passes(passage)) => {
+                let result = if passage.is_some() { GateResult::Passed.as_str() } else { OPEN };
+                self.pass(parts, body, client, passage).await.map(|answer| (result, answer))
+            }
+            Ok(Judged::Raised(answer)) => {
+                tokio::spawn(leave(body));
+                Ok((GateResult::Passed.as_str(), answer::raised(&answer)))
+            }
             Err(problem) => {
-                self.metrics.problem(problem.code());
-                (problem.result().as_str(), problem.answer())
+                tokio::spawn(leave(body));
+                Err(problem)
             }
         };
+        let (result, answer) = outcome.unwrap_or_else(|problem| {
+            self.metrics.problem(problem.code());
+            (problem.result().as_str(), problem.answer())
+        });
         self.metrics.request(result, start.elapsed());
         answer
     }
 
-    async fn handle(
-        &self,
-        request: Request<Incoming>,
-        client: Client,
-    ) -> Result<(&'static str, Response<Body>), Problem> {
-        let has_ticket = request.headers().contains_key(TICKET_HEADER);
-        let route = self.rules.route(request.method(), request.uri(), request.headers(), has_ticket);
-        let resource = match route {
+    /// Judges by the headers alone; `announced` is how long the body says that it is, in bytes.
+    async fn judge(&self, parts: &Parts, announced: u64) -> Result<Judged, Problem> {
+        let has_ticket = parts.headers.contains_key(TICKET_HEADER);
+        let resource = match self.rules.route(&parts.method, &parts.uri, &parts.headers, has_ticket) {
             Route::Unroutable(problem) => return Err(problem.into()),
-            Route::Raise => return self.raise(request.headers()).await,
-            Route::Open => {
-                let answer = self.pass(request, client, None).await?;
-                return Ok((OPEN, answer));
-            }
+            Route::Raise => return self.raise(&parts.headers).await.map(Judged::Raised),
+            Route::Open => return Ok(Judged::Passes(None)),
             Route::Checked(resource) => resource,
         };
-        let ticket = self.ticket(request.headers(), Some(resource))?;
-        if request.body().size_hint().lower() > self.limits.max_body_bytes {
+        let ticket = self.ticket(&parts.headers, Some(resource))?;
+        if announced > self.limits.max_body_bytes {
             return Err(Problem::BodyTooLarge(self.limits.max_body_bytes));
         }
         let mark = Mark { fence: ticket.fence, holder: Some(ticket.holder) };
         let passage = self.desk.admit(resource, &mark).await.map_err(Problem::NotLetIn)?;
-        let answer = self.pass(request, client, Some((passage, mark))).await?;
-        Ok((GateResult::Passed.as_str(), answer))
+        Ok(Judged::Passes(Some((passage, mark))))
     }
 
-    async fn raise(&self, headers: &HeaderMap) -> Result<(&'static str, Response<Body>), Problem> {
+    async fn raise(&self, headers: &HeaderMap) -> Result<RaiseAnswer, Problem> {
         let Ticket { resource, fence, holder, .. } = self.ticket(headers, None)?;
         let mark = Mark { fence, holder: Some(holder) };
         let (fence, unsettled) = self.desk.raise(&resource, &mark).await.map_err(Problem::NotLetIn)?;
-        let answer = answer::raised(&RaiseAnswer { resource, fence, unsettled });
-        Ok((GateResult::Passed.as_str(), answer))
+        Ok(RaiseAnswer { resource, fence, unsettled })
     }
 
     fn ticket(&self, headers: &HeaderMap, guarded: Option<&GuardedResource>) -> Result<Ticket, Problem> {
@@ -124,13 +141,13 @@ impl Gate {
 
     async fn pass(
         &self,
-        request: Request<Incoming>,
+        mut parts: Parts,
+        body: Incoming,
         client: Client,
         passage: Option<(Passage, Mark)>,
     ) -> Result<Response<Body>, Problem> {
         let (passage, fence) =
             passage.map_or((None, None), |(passage, mark)| (Some(passage), Some(mark.fence)));
-        let (mut parts, body) = request.into_parts();
         headers::to_backend(&mut parts, client, fence);
         let is_checked = passage.is_some();
         let exchange = Exchange {
@@ -147,6 +164,21 @@ impl Gate {
         headers::to_client(answer.headers_mut(), is_checked);
         Ok(answer.map(Either::Right))
     }
+}
+
+/// Takes in what is under way of a body that nobody wants: a client that still sends when its stream is reset may
+/// not look at the answer.
+async fn leave(mut body: Incoming) {
+    let take_in = async {
+        let mut taken = 0;
+        while let Some(Ok(frame)) = body.frame().await
+            && taken < LEFT_BYTES
+        {
+            taken += frame.data_ref().map_or(0, Bytes::len);
+        }
+    };
+    // Who sends more, or slowly, is not waited for.
+    let _ = tokio::time::timeout(LEFT_TIME, take_in).await;
 }
 
 /// The problem of a failure; an open read has no fate that anybody could miss.

@@ -60,7 +60,7 @@ fn every_file_and_variable_of_the_workload_is_explained() {
 fn the_page_about_metrics_has_those_that_there_are() {
     let page = page("metrics.md");
     let mut known = BTreeSet::new();
-    for source in ["sidecar/src/hold/metrics.rs", "operator/src/metrics.rs"] {
+    for source in ["sidecar/src/hold/metrics.rs", "operator/src/metrics.rs", "gate/src/metrics.rs"] {
         let before = known.len();
         let names = strings(source).into_iter().filter(|text| is_name(text));
         known.extend(names.map(|name| format!("fencedlease_{name}")));
