@@ -11,6 +11,7 @@ mod disk;
 mod drain;
 mod end;
 mod fences;
+mod histories;
 mod http2;
 mod limits;
 mod support;

@@ -83,6 +83,21 @@ impl Client {
         self.send("POST", RAISE_PATH, &[("FencedLease", &holder.ticket())], b"")
     }
 
+    /// A PUT whose last byte comes after a pause.
+    pub(crate) fn try_send_slowly(
+        &mut self,
+        path: &str,
+        holder: Holder,
+        body: &[u8],
+        pause: Duration,
+    ) -> io::Result<Answer> {
+        let (last, first) = body.split_last().ok_or(io::ErrorKind::InvalidInput)?;
+        self.head("PUT", path, &[("FencedLease", &holder.ticket())], body.len(), first)?;
+        std::thread::sleep(pause);
+        self.stream.get_mut().write_all(&[*last])?;
+        self.answer(false)
+    }
+
     /// Sends the head and `body`, of `length` bytes in all.
     pub(crate) fn begin(mut self, path: &str, holder: Holder, length: usize, body: &[u8]) -> Slow {
         self.head("PUT", path, &[("FencedLease", &holder.ticket())], length, body).unwrap();
