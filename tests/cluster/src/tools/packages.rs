@@ -17,7 +17,7 @@ const fn needed(file: &'static str, package: &'static str) -> Needed {
     Needed { file, package }
 }
 
-const NEEDED: [Needed; 20] = [
+const NEEDED: [Needed; 19] = [
     needed("unshare", "util-linux"),
     needed("mount", "mount"),
     needed("hostname", "hostname"),
