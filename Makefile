@@ -5,7 +5,7 @@ export CARGO_TARGET_DIR ?= $(FENCEDLEASE_CACHE)/target/$(firstword $(shell print
 
 DENY_VERSION := 0.20.2
 DENY := $(FENCEDLEASE_CACHE)/cargo-deny
-CLUSTER := cargo run --locked --quiet -p fencedlease-cluster --bin cluster --
+HARNESS := cargo run --locked --quiet -p fencedlease-cluster --bin cluster --
 # What runs without a cluster. Its integration tests start redis-server and processes of their own.
 LOCAL := --locked --workspace --exclude fencedlease-end-to-end
 
@@ -29,27 +29,27 @@ check: rust ## The fast part: format, lints, unit tests, generated files, arrows
 	cargo test --locked -p fencedlease-architecture -p fencedlease-crds
 
 programs: rust ## Install and build what the tests run: Debian's packages, Kubernetes from its Go modules
-	$(CLUSTER) build
+	$(HARNESS) build
 
 local: rust ## Integration tests that need no cluster: a real Redis, real processes
 	cargo test $(LOCAL) --test '*'
 
 end-to-end: rust ## Tests on a real Kubernetes, which is brought up and down
-	$(CLUSTER) up --nodes 2
+	$(HARNESS) up --nodes 2
 	cargo test --locked -p fencedlease-end-to-end -- --test-threads=1; \
-		result=$$?; $(CLUSTER) down && exit $$result
+		result=$$?; $(HARNESS) down && exit $$result
 
 recovery: rust ## Kill the cluster's program at every step and see that nothing is left; ends a running cluster
 	cargo test --locked -p fencedlease-cluster --bench recovery
 
 cluster: rust ## Bring a real Kubernetes up on this machine and leave it there
-	$(CLUSTER) up
+	$(HARNESS) up
 
 env: rust ## Print what makes kubectl and helm of your shell use that cluster: eval "$(make -s env)"
-	@$(CLUSTER) env
+	@$(HARNESS) env
 
 clean: rust ## End the cluster and remove what it left on this machine
-	$(CLUSTER) down
+	$(HARNESS) down
 
 cache-clean: clean ## Remove all that was built, the Kubernetes programs too
 	rm -rf -- "$(FENCEDLEASE_CACHE)"
