@@ -7,11 +7,11 @@ DENY_VERSION := 0.20.2
 DENY := $(FENCEDLEASE_CACHE)/cargo-deny
 HARNESS := cargo run --locked --quiet -p fencedlease-cluster --bin cluster --
 # What runs without a cluster. Its integration tests start redis-server and processes of their own.
-LOCAL := --locked --workspace --exclude fencedlease-end-to-end
+LOCAL := --locked --workspace --exclude fencedlease-end-to-end --exclude fencedlease-client-tests
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check programs local end-to-end recovery cluster env clean cache-clean crds deny rust
+.PHONY: help demo test check programs local end-to-end applications recovery cluster env clean cache-clean crds deny rust
 
 help: ## Print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; \
@@ -27,6 +27,7 @@ check: rust ## The fast part: format, lints, unit tests, generated files, arrows
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo test $(LOCAL) --lib --bins
 	cargo test --locked -p fencedlease-architecture -p fencedlease-crds
+	cargo test --locked -p fencedlease-client-tests --test pages
 
 programs: rust ## Install and build what the tests run: Debian's packages, Kubernetes from its Go modules
 	$(HARNESS) build
@@ -38,6 +39,9 @@ end-to-end: rust ## Tests on a real Kubernetes, which is brought up and down
 	$(HARNESS) up --nodes 2
 	cargo test --locked -p fencedlease-end-to-end -- --test-threads=1; \
 		result=$$?; $(HARNESS) down && exit $$result
+
+applications: rust ## Run the how-tos for application engineers: five languages, a real sidecar, Redis and PostgreSQL
+	cargo test --locked -p fencedlease-client-tests
 
 recovery: rust ## Kill the cluster's program at every step and see that nothing is left; ends a running cluster
 	cargo test --locked -p fencedlease-cluster --bench recovery
