@@ -96,6 +96,9 @@ pub enum Fact {
         highest_fence: Option<Fence>,
         /// What Redis last answered.
         redis: RedisStanding,
+        /// What the gates last answered; absent where the FencedLease names none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        gates: Option<GatesStanding>,
     },
     /// The pod ends in order and will not speak again.
     Gone,
@@ -154,6 +157,29 @@ pub enum RedisStandingKind {
     SecretNotFound,
     /// Another error.
     Failed,
+}
+
+/// How the gates took the last fence that a sidecar raised.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GatesStanding {
+    /// The kind of answer; the worst, where gates differ.
+    pub kind: GatesStandingKind,
+    /// Which gate, what it said and what to do, for people; empty if all is well.
+    pub message: String,
+}
+
+/// The kind of the gates' last answer: the reasons of the condition `GatesReady`.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub enum GatesStandingKind {
+    /// Every gate has stored the fence.
+    Raised,
+    /// None was asked yet.
+    NotAsked,
+    /// A gate did not answer, cannot store, or does not believe our ticket.
+    GateUnreachable,
+    /// A gate has stored a greater fence than Redis handed out.
+    GateAhead,
 }
 
 /// Answer to a report.

@@ -22,6 +22,10 @@ pub const ENDPOINT_AUDIENCE: &str = "fencedlease.dev/operator";
 pub const REDIS_SECRET_DIR: &str = "/var/run/secrets/fencedlease.dev/redis";
 /// Where what TLS to Redis needs is mounted in the sidecar: `ca.crt`, `tls.crt`, `tls.key`, as far as there is any.
 pub const REDIS_TLS_DIR: &str = "/var/run/secrets/fencedlease.dev/redis-tls";
+/// Where the key that signs tickets for gates is mounted in the sidecar, in the form of [`crate::gate::GateKey`]'s file.
+pub const GATE_KEY_FILE: &str = "/var/run/secrets/fencedlease.dev/gate-key/key";
+/// Where gates' certificate authorities are mounted in the sidecar: `NAME/ca.crt` for each gate that has its own.
+pub const GATE_TLS_DIR: &str = "/var/run/secrets/fencedlease.dev/gate-tls";
 
 /// For the sidecar: [`crate::SidecarSettings`] as JSON.
 pub const ENV_SETTINGS: &str = "FENCEDLEASE_SETTINGS";

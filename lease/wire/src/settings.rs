@@ -31,6 +31,9 @@ pub struct SidecarSettings {
     /// The highest fence known when the pod was injected; the next one is above it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<Fence>,
+    /// The gates in front of the resource: each is told the fence before the pod is ACTIVE.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<GateSettings>,
     /// The operator's endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<EndpointSettings>,
@@ -152,4 +155,18 @@ pub struct EndpointSettings {
     pub url: String,
     /// The certificate authorities that it may be signed by, in PEM.
     pub ca_pem: String,
+}
+
+/// How one gate is reached. The key that signs tickets is the file [`crate::paths::GATE_KEY_FILE`].
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GateSettings {
+    /// Its name in the FencedLease, for people and for the folder of its certificate authorities.
+    pub name: String,
+    /// `https://host:port` or `http://host:port`.
+    pub url: String,
+    /// Only the certificate authorities in `NAME/ca.crt` below [`crate::paths::GATE_TLS_DIR`] count; else those
+    /// that browsers trust.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_authorities: bool,
 }

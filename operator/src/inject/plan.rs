@@ -83,6 +83,7 @@ pub(super) fn plan<'a>(
         after_loss,
         termination_grace_period_ms: termination_grace_seconds(&view.spec).saturating_mul(1000),
         floor: highest_fence(lease),
+        gates: Vec::new(),
         endpoint: Some(installation.endpoint.clone()),
         lease_generation: lease.metadata.generation.unwrap_or_default(),
         admin_port: admin_port(&view.spec),

@@ -87,7 +87,7 @@ pub fn fold(status: &FencedLeaseStatus, report: &Report, from: &Reporter, now: T
                 });
             }
         }
-        Fact::Standing { standing, highest_fence, redis } => {
+        Fact::Standing { standing, highest_fence, redis, gates: _ } => {
             let has_holder = folded.status.holder.is_some();
             folded.status.stands(standing, report, from, now);
             folded.status.knows(*highest_fence);

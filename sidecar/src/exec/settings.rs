@@ -100,6 +100,7 @@ pub(super) fn settings(args: &ExecArgs) -> Result<String, Mistake> {
         after_loss: AfterLoss::Fail,
         termination_grace_period_ms: milliseconds("stop-timeout", &args.stop_timeout)?,
         floor: None,
+        gates: Vec::new(),
         endpoint: None,
         lease_generation: 1,
         admin_port: args.metrics_port,

@@ -124,6 +124,7 @@ fn standing_of(published: &watch::Receiver<Arc<Published>>) -> Fact {
         standing: published.standing(),
         highest_fence: published.highest_fence,
         redis: published.redis.clone(),
+        gates: None,
     }
 }
 

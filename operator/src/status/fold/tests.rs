@@ -68,7 +68,7 @@ fn released(number: u64) -> Fact {
 
 fn standing(standing: Standing, kind: RedisStandingKind) -> Fact {
     let redis = RedisStanding { kind, message: String::new() };
-    Fact::Standing { standing, highest_fence: None, redis }
+    Fact::Standing { standing, highest_fence: None, redis, gates: None }
 }
 
 fn holds_with(number: u64) -> Fact {
@@ -195,8 +195,12 @@ fn while_there_is_a_holder_only_its_word_on_redis_counts() {
 
 #[test]
 fn the_highest_fence_never_falls() {
-    let known =
-        Fact::Standing { standing: Standing::Waiting, highest_fence: Some(fence(9)), redis: connected() };
+    let known = Fact::Standing {
+        standing: Standing::Waiting,
+        highest_fence: Some(fence(9)),
+        redis: connected(),
+        gates: None,
+    };
     let status = take(&held_by("a", 12), "b", known, 1).status;
     assert_eq!(status.highest_fence, Some(12));
     assert_eq!(status.fence, Some(12));

@@ -19,6 +19,7 @@ fn standing() -> Fact {
         standing: Standing::Waiting,
         highest_fence: Fence::new(7).ok(),
         redis: RedisStanding { kind: RedisStandingKind::Connected, message: String::new() },
+        gates: None,
     }
 }
 
