@@ -7,6 +7,7 @@ mod archive;
 mod list;
 mod own;
 mod parts;
+mod postgresql;
 
 pub use archive::{Digests, Entry, Kind, Settings, write_archive};
 pub use list::{IMAGES, Image, Part};

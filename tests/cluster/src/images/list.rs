@@ -39,6 +39,8 @@ pub enum Part {
     },
     /// busybox with a link for each of its commands, users, and the folders that programs expect.
     Userland,
+    /// PostgreSQL's server and client.
+    Postgresql,
     /// An empty folder that everybody may write to.
     Scratch(&'static str),
 }
@@ -63,7 +65,7 @@ const fn host(path: &'static str, package: &'static str) -> Part {
 }
 
 /// All images.
-pub const IMAGES: [Image; 6] = [
+pub const IMAGES: [Image; 7] = [
     scratch_image(PAUSE_IMAGE, &[own("fencedlease-faults", "pause")], &["/pause"], &[]),
     Image {
         name: "fencedlease.dev/busybox:dev",
@@ -103,6 +105,14 @@ pub const IMAGES: [Image; 6] = [
         nonroot: true,
         entrypoint: &[],
         command: &["redis-server"],
+        folder: "/data",
+    },
+    Image {
+        name: "fencedlease.dev/postgresql:dev",
+        parts: &[Part::Userland, Part::Postgresql, Part::Scratch("data"), Part::Scratch("tmp")],
+        nonroot: true,
+        entrypoint: &[],
+        command: &["postgres"],
         folder: "/data",
     },
 ];

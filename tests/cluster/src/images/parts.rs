@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::archive::{Entry, Kind, Settings};
 use super::list::{Image, Part};
+use super::postgresql;
 use crate::command::{command, run};
 use crate::error::{Error, Result};
 
@@ -68,17 +69,20 @@ pub(super) fn files(image: &Image, programs: &Path) -> Result<Vec<File>> {
             Part::Userland => userland()?.into_iter().for_each(|file| {
                 add(file);
             }),
+            Part::Postgresql => postgresql::files()?.into_iter().for_each(|file| {
+                add(file);
+            }),
         }
     }
     Ok(files.into_values().collect())
 }
 
-fn file(path: &str, mode: u32, from: From) -> File {
+pub(super) fn file(path: &str, mode: u32, from: From) -> File {
     File { path: path.trim_start_matches('/').to_owned(), mode, from }
 }
 
 /// A program and the paths of the libraries that it loads, as the loader asks for them.
-fn with_libraries(path: &str, package: &str) -> Result<Vec<String>> {
+pub(super) fn with_libraries(path: &str, package: &str) -> Result<Vec<String>> {
     if !Path::new(path).exists() {
         return Err(Error::missing(
             format!("{path} is missing, which goes into an image"),

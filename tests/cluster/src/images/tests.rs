@@ -60,3 +60,42 @@ fn cargo_builds_each_program_once_and_statically() {
 fn sizes_are_in_mebibytes() {
     assert_eq!(size(5 * 1024 * 1024 + 300 * 1024), "5.2 MiB");
 }
+
+#[test]
+fn a_postgresql_server_finds_all_it_needs_in_its_image() {
+    let image = IMAGES.iter().find(|image| image.file() == "postgresql").unwrap();
+    let root = tempdir().unwrap();
+    for entry in parts::entries(&parts::files(image, Path::new("/nowhere")).unwrap()).unwrap() {
+        unpack(root.path(), &entry);
+    }
+    // As in a pod: not root, nothing of this host's files, and what a container runtime adds.
+    let null = Entry { path: "dev/null".into(), mode: 0o666, kind: Kind::File(Vec::new()) };
+    unpack(root.path(), &null);
+    let started = "initdb -D /data/db -U postgres -A trust --no-locale -E UTF8 --no-sync &&
+        echo 'SELECT 6 * 7' | postgres --single -D /data/db -c timezone=GMT postgres";
+    let folder = format!("--root={}", root.path().display());
+    let mut inside = crate::command::command(&[
+        "unshare",
+        "--user",
+        "--map-user=65532",
+        "--map-group=65532",
+        &folder,
+        "/bin/sh",
+        "-c",
+        started,
+    ]);
+    let said = crate::command::run(&mut inside).unwrap();
+    assert!(said.contains("= \"42\""), "{said}");
+}
+
+fn unpack(root: &Path, entry: &Entry) {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let path = root.join(&entry.path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    match &entry.kind {
+        Kind::Folder => fs::create_dir_all(&path).unwrap(),
+        Kind::File(content) => fs::write(&path, content).unwrap(),
+        Kind::Link(to) => return symlink(to, &path).unwrap(),
+    }
+    fs::set_permissions(&path, fs::Permissions::from_mode(entry.mode)).unwrap();
+}
