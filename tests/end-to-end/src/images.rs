@@ -10,6 +10,8 @@ use crate::cluster::Cluster;
 
 /// What the workloads of tests run.
 pub const FOR_TESTS: [&str; 3] = ["busybox", "redis", "faultproxy"];
+/// What a late write is shown with, beside those.
+pub const FOR_LATE_WRITE: [&str; 1] = ["postgresql"];
 /// What is tested.
 pub const OURS: [&str; 2] = ["operator", "sidecar"];
 
@@ -22,7 +24,7 @@ pub fn as_known_to(target: Target, text: &str) -> String {
 
 /// The same for this registry.
 fn referred_to(registry: Option<&str>, text: &str) -> String {
-    FOR_TESTS.iter().chain(&OURS).fold(text.to_owned(), |text, name| {
+    FOR_TESTS.iter().chain(&FOR_LATE_WRITE).chain(&OURS).fold(text.to_owned(), |text, name| {
         let ours = format!("fencedlease.dev/{name}:dev");
         text.replace(&ours, &image_reference(&ours, registry))
     })

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use fencedlease_cluster::command::run_with_input;
 use fencedlease_faults::{Counters, Fault, Order, Snapshot};
 
 use crate::pod::Pod;
+use crate::proxy::PodProxy;
 use crate::stage::Stage;
 
 const MANIFEST: &str = include_str!("../manifests/redis-behind-proxy.yaml");
@@ -61,8 +61,7 @@ impl RedisBehindProxy<'_> {
 
     /// Faults and counters of the proxy.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        let text = self.stage.kubectl(&["get", "--raw", &self.url("state")])?;
-        read(&text)
+        self.proxy().snapshot(self.stage.cluster().kubectl())
     }
 
     /// Waits until the proxy's counters of a pod show something: that a fault has happened.
@@ -109,16 +108,10 @@ impl RedisBehindProxy<'_> {
     }
 
     fn order(&self, order: Order) -> Result<Snapshot> {
-        // Through the API server, which reaches pods on any cluster.
-        let mut command = self.stage.command(&["replace", "--raw", &self.url("fault"), "--filename=-"]);
-        read(&run_with_input(&mut command, &serde_json::to_string(&order)?)?)
+        self.proxy().order(self.stage.cluster().kubectl(), order)
     }
 
-    fn url(&self, path: &str) -> String {
-        format!("/api/v1/namespaces/{}/pods/{}:{CONTROL_PORT}/proxy/{path}", self.stage.namespace(), self.pod)
+    fn proxy(&self) -> PodProxy {
+        PodProxy::new(self.stage.namespace(), &self.pod, CONTROL_PORT)
     }
-}
-
-fn read(text: &str) -> Result<Snapshot> {
-    serde_json::from_str(text).with_context(|| format!("the fault proxy answered {text}"))
 }

@@ -1,8 +1,11 @@
 //! The demo: an annotated Deployment on a real Kubernetes. Its holder is cut off from Redis, killed, and
-//! followed by the standby, with a greater fence. Everything that is printed was read from the cluster.
+//! followed by the standby, with a greater fence; then a write of a dead holder arrives, and is refused where the
+//! fence is checked. Everything that is printed was read from the cluster.
 
 #![allow(clippy::disallowed_types, reason = "the demo measures waits of its own, never a lease")]
 
+mod late_write;
+mod proxy;
 mod setup;
 mod story;
 mod view;
@@ -39,5 +42,8 @@ fn run() -> Result<()> {
     setup::cluster_with_chart(&paths, &kubectl, &progress)?;
     setup::redis_behind_proxy(&kubectl, &progress)?;
     setup::guarded_deployment(&kubectl, &progress)?;
-    story::tell_all(&kubectl)
+    story::tell_all(&kubectl)?;
+    late_write::tell_all(&kubectl, &progress)?;
+    view::look_around();
+    Ok(())
 }

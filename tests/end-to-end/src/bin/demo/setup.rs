@@ -25,7 +25,11 @@ pub(crate) fn cluster_with_chart(paths: &Paths, kubectl: &Kubectl, progress: &Pr
         Target::Current => check_current(kubectl, 1, progress)?,
     }
     let cluster = Cluster::in_use()?;
-    images::hand_over(&cluster, &[&images::FOR_TESTS[..], &images::OURS[..]].concat(), progress)?;
+    images::hand_over(
+        &cluster,
+        &[&images::FOR_TESTS[..], &images::FOR_LATE_WRITE[..], &images::OURS[..]].concat(),
+        progress,
+    )?;
     progress.step("Installing the chart, with the demo's Redis as the installation's");
     let redis = format!("redis.addresses={{redis.{NAMESPACE}.svc:6379}}");
     chart::install(kubectl, target, &["--set", &redis])?;

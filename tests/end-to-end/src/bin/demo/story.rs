@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use fencedlease_cluster::kubectl::Kubectl;
-use fencedlease_faults::{Direction, Fault, Order, Snapshot, send_order};
+use fencedlease_faults::{Direction, Fault, Snapshot};
 use serde_json::Value;
 
 use crate::NAMESPACE;
+use crate::proxy::Proxy;
 use crate::setup::{apply, lease, wait};
-use crate::view::{environment, show, tell};
+use crate::view::{show, tell};
 
 /// A Deployment that runs unguarded, and is then asked to be guarded by a rolling update.
 const UNGUARDED: &str = r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"forgotten"},"spec":{
@@ -63,13 +64,10 @@ pub(crate) fn tell_all(kubectl: &Kubectl) -> Result<()> {
         "6. The cut is mended. What the proxy swallowed of it, by its own count: {} bytes.",
         dropped(&swallowed, &client)
     ));
-    tell(&format!(
-        "7. A write with fence {fence} that is still on its way is refused where the resource compares:\n   UPDATE report SET … WHERE last_fence <= {fence} touches no row once {next_fence} has been there."
-    ));
     wait("the lost pod to be back as a standby", Duration::from_secs(40), || {
         Ok((lease(kubectl)?["status"]["standbys"] == 1).then_some(()))
     })?;
-    tell("8. The lost pod was replaced; its successor waits for the lease:");
+    tell("7. The lost pod was replaced; its successor waits for the lease:");
     show(kubectl, "get fencedleases")?;
     show(kubectl, "get pods -l app=report")?;
     show(
@@ -77,10 +75,6 @@ pub(crate) fn tell_all(kubectl: &Kubectl) -> Result<()> {
         "get events --field-selector involvedObject.kind=FencedLease -o custom-columns=REASON:.reason,MESSAGE:.message",
     )?;
     refusal(kubectl)?;
-    tell(&format!(
-        "\nLook around:  {}\n              kubectl get fencedleases -A; kubectl describe fencedlease report -n {NAMESPACE}\nClean up:     make clean",
-        environment()
-    ));
     Ok(())
 }
 
@@ -89,7 +83,7 @@ fn refusal(kubectl: &Kubectl) -> Result<()> {
     apply(kubectl, UNGUARDED)?;
     let name = "deployment/forgotten";
     kubectl.run(&["rollout", "status", name, "--namespace", NAMESPACE, "--timeout=60s"])?;
-    tell("\n9. Who forgets that guarded and unguarded pods must not run side by side is told so:");
+    tell("\n8. Who forgets that guarded and unguarded pods must not run side by side is told so:");
     println!("\n$ kubectl annotate {name} fencedlease.dev/lease=report -n {NAMESPACE}");
     let words = ["annotate", name, "fencedlease.dev/lease=report", "--namespace", NAMESPACE];
     match kubectl.run(&words) {
@@ -98,27 +92,6 @@ fn refusal(kubectl: &Kubectl) -> Result<()> {
     }
     kubectl.run(&["delete", name, "--namespace", NAMESPACE, "--wait=false"])?;
     Ok(())
-}
-
-/// The control port of the proxy in front of Redis.
-struct Proxy {
-    control: String,
-    runtime: tokio::runtime::Runtime,
-}
-
-impl Proxy {
-    fn find(kubectl: &Kubectl) -> Result<Self> {
-        let pods = kubectl.json(&["get", "pods", "-l", "app=redis", "--namespace", NAMESPACE])?;
-        let address = text(&pods["items"][0]["status"]["podIP"])?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Self { control: format!("{address}:7480"), runtime })
-    }
-
-    /// Sets a fault, for one client or for all, and gives the counters.
-    fn order(&self, client: Option<&str>, fault: Fault) -> Result<Snapshot> {
-        let client = client.map(str::parse).transpose().context("the pod's address is no IP address")?;
-        Ok(self.runtime.block_on(send_order(&self.control, Order { client, fault }))?)
-    }
 }
 
 fn dropped(snapshot: &Snapshot, client: &str) -> u64 {
@@ -130,10 +103,10 @@ fn pod_address(kubectl: &Kubectl, pod: &str) -> Result<String> {
     text(&kubectl.json(&["get", "pod", pod, "--namespace", NAMESPACE])?["status"]["podIP"])
 }
 
-fn text(value: &Value) -> Result<String> {
+pub(crate) fn text(value: &Value) -> Result<String> {
     value.as_str().map(str::to_owned).with_context(|| format!("expected a text, found {value}"))
 }
 
-fn number(value: &Value) -> Result<u64> {
+pub(crate) fn number(value: &Value) -> Result<u64> {
     value.as_u64().with_context(|| format!("expected a number, found {value}"))
 }

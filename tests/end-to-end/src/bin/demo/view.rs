@@ -23,3 +23,11 @@ pub(crate) fn tell(line: &str) {
 pub(crate) fn environment() -> &'static str {
     "eval \"$(make -s env)\""
 }
+
+/// What a reader can do next.
+pub(crate) fn look_around() {
+    println!(
+        "\nLook around:  {}\n              kubectl get fencedleases -A; kubectl describe fencedlease report -n {NAMESPACE}\nClean up:     make clean",
+        environment()
+    );
+}
