@@ -3,6 +3,8 @@
 # Needs curl and psql. docs/applications.md explains it.
 set -eu
 
+# A trap may run while a function's output is redirected: the last word goes to the first output all the same.
+exec 3>&1
 folder=$(mktemp -d)
 fence=$(cat "$FENCEDLEASE_DIR/fence")
 
@@ -14,7 +16,7 @@ ask() {
 
 stop() {
     trap '' TERM
-    echo "$2"
+    echo "$2" >&3
     exit "$1"
 }
 
