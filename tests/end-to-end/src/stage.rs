@@ -1,6 +1,6 @@
 //! Where a test plays: a namespace of its own, with the operator of this checkout in the cluster.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -21,25 +21,53 @@ use crate::workload::Workload;
 pub struct Stage {
     cluster: Cluster,
     namespace: TempNamespace,
+    // Given back when the namespace is gone.
+    _share: Share,
+}
+
+/// Tests of one program run side by side, but for those that change what all of them use.
+static CLUSTER: RwLock<()> = RwLock::new(());
+
+/// A test's part in the cluster, held for as long as the test lasts.
+#[derive(Debug)]
+#[expect(dead_code, reason = "it is held, not read")]
+enum Share {
+    SideBySide(RwLockReadGuard<'static, ()>),
+    Alone(RwLockWriteGuard<'static, ()>),
 }
 
 impl Stage {
     /// A namespace whose name begins with `test`. Fails if no cluster answers or the operator cannot be installed.
     pub fn open(test: &str) -> Result<Self> {
-        let stage = Self::without_operator(test)?;
-        install_once(&stage.cluster)?;
-        Ok(stage)
+        Self::without_operator(test)?.with_operator()
     }
 
-    /// The same, whether the operator is in the cluster or not.
+    /// The same for a test that changes what all tests use, such as the operator: no other one of its program runs
+    /// meanwhile.
+    pub fn open_alone(test: &str) -> Result<Self> {
+        let alone = CLUSTER.write().unwrap_or_else(PoisonError::into_inner);
+        Self::begin(test, Share::Alone(alone))?.with_operator()
+    }
+
+    /// As [`Stage::open`], whether the operator is in the cluster or not.
     pub fn without_operator(test: &str) -> Result<Self> {
+        let beside = CLUSTER.read().unwrap_or_else(PoisonError::into_inner);
+        Self::begin(test, Share::SideBySide(beside))
+    }
+
+    fn with_operator(self) -> Result<Self> {
+        install_once(&self.cluster)?;
+        Ok(self)
+    }
+
+    fn begin(test: &str, share: Share) -> Result<Self> {
         let cluster = Cluster::in_use()?;
         images_once(&cluster)?;
         let namespace = TempNamespace::new(cluster.kubectl(), test)?;
         // Shells on nodes are privileged; some clusters refuse that where nothing is said.
         let label = "pod-security.kubernetes.io/enforce=privileged";
         cluster.kubectl().run(&["label", "namespace", namespace.name(), label])?;
-        Ok(Self { cluster, namespace })
+        Ok(Self { cluster, namespace, _share: share })
     }
 
     /// The cluster.
@@ -118,7 +146,7 @@ impl Stage {
         }
     }
 
-    /// Sends the operator away, until the answer is dropped or told to end.
+    /// Sends the operator away, until the answer is dropped or told to end. For a stage that is alone.
     pub fn operator_away(&self) -> Result<OperatorAway> {
         OperatorAway::begin(&self.cluster)
     }

@@ -169,7 +169,7 @@ fn also_mounts(container: &mut Value, name: &str, path: &str) {
 
 #[test]
 fn without_the_operator_the_api_server_refuses_every_form_that_is_not_guarded() -> Result<()> {
-    let stage = Stage::open("policy")?;
+    let stage = Stage::open_alone("policy")?;
     stage.lease_of_installation("report", &json!({}))?;
     let data = json!({"volumes": [{"name": "data", "emptyDir": {}}]});
     let asks = Workload::pod("report").guarded_by("report").with_pod_spec(data).manifest();
@@ -305,7 +305,7 @@ fn broken_by_the_mutator(what: &str) -> Value {
 
 #[test]
 fn what_a_second_mutator_breaks_is_mended_and_refused_where_it_has_the_last_word() -> Result<()> {
-    let stage = Stage::open("mutators")?;
+    let stage = Stage::open_alone("mutators")?;
     stage.lease_of_installation("report", &json!({}))?;
     let untouched = stage.would_create(&broken_by_the_mutator("not-yet"))?;
     let _mutator = SecondMutator::begin(&stage)?;

@@ -148,7 +148,7 @@ fn kubectl_get_shows_the_holder_and_after_a_loss_what_became_of_it() -> Result<(
 
 #[test]
 fn without_the_operator_a_holder_renews_and_a_standby_follows() -> Result<()> {
-    let stage = Stage::open("away")?;
+    let stage = Stage::open_alone("away")?;
     let redis = stage.redis_behind_proxy()?;
     stage.lease("report", &redis, &short())?;
     stage.start(&Workload::deployment("report").guarded_by("report").replicas(2))?;
@@ -190,7 +190,7 @@ fn without_the_operator_a_holder_renews_and_a_standby_follows() -> Result<()> {
 
 #[test]
 fn deleted_certificates_come_back_and_admission_goes_on() -> Result<()> {
-    let stage = Stage::open("certificates")?;
+    let stage = Stage::open_alone("certificates")?;
     stage.lease_of_installation("report", &short())?;
     let secret = ["secret", "fencedlease-operator-certificates", "--namespace", chart::NAMESPACE];
     let before: Value = stage.cluster().get(&secret)?;

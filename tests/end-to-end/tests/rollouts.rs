@@ -146,7 +146,7 @@ impl Drop for Drained<'_> {
 
 #[test]
 fn the_holders_node_is_drained_under_a_disruption_budget() -> Result<()> {
-    let stage = Stage::open("drain")?;
+    let stage = Stage::open_alone("drain")?;
     let nodes = stage.cluster().nodes()?;
     assert!(nodes.len() > 1, "a drain needs a second node: only {nodes:?} take pods");
     let redis = stage.redis_behind_proxy()?;

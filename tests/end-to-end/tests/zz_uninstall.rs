@@ -27,7 +27,7 @@ fn left(stage: &Stage) -> Result<String> {
 
 #[test]
 fn helm_uninstall_leaves_what_cannot_be_made_again_and_installing_finds_it() -> Result<()> {
-    let stage = Stage::open("uninstall")?;
+    let stage = Stage::open_alone("uninstall")?;
     stage.lease_of_installation("report", &json!({"ttl": "20s"}))?;
     let id = installation_id(&stage)?;
     let kubectl = stage.cluster().kubectl();
