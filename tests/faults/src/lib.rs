@@ -6,6 +6,7 @@
 mod control;
 mod counters;
 mod fault;
+pub mod matrix;
 mod pipe;
 mod proxy;
 mod redis_server;
