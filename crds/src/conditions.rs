@@ -12,6 +12,8 @@ pub enum ConditionType {
     RedisReachable,
     /// Fences grow whatever happens to Redis.
     FenceDurable,
+    /// Every gate has stored the fence. There only where the spec names gates.
+    GatesReady,
     /// Every pod runs with the present spec.
     PodsCurrent,
     /// Annotated pods are admitted.
@@ -20,11 +22,12 @@ pub enum ConditionType {
 
 impl ConditionType {
     /// Every type, in the order in which the status shows them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Ready,
         Self::Held,
         Self::RedisReachable,
         Self::FenceDurable,
+        Self::GatesReady,
         Self::PodsCurrent,
         Self::AdmissionOk,
     ];
@@ -36,6 +39,7 @@ impl ConditionType {
             Self::Held => "Held",
             Self::RedisReachable => "RedisReachable",
             Self::FenceDurable => "FenceDurable",
+            Self::GatesReady => "GatesReady",
             Self::PodsCurrent => "PodsCurrent",
             Self::AdmissionOk => "AdmissionOK",
         }

@@ -8,6 +8,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::gates::{GateSpec, MOST_GATES};
 use crate::rules::{self, ADDRESS_LENGTH, DURATION_LENGTH, DURATION_PATTERN};
 use crate::status::FencedLeaseStatus;
 
@@ -139,6 +140,12 @@ pub struct FencedLeaseSpec {
     /// How pods wait while another one holds the lease.
     #[serde(default)]
     pub standby: StandbySpec,
+
+    /// The gates in front of the resource, at most 8. Every one must have stored a pod's fence before that pod may work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MOST_GATES))]
+    #[x_kube(validation = rules::gate_names_differ())]
+    pub gates: Vec<GateSpec>,
 }
 
 /// A Redis of the FencedLease's own.
@@ -179,6 +186,7 @@ pub struct RedisTls {
     /// The certificate authorities that count, in PEM. Unset: those that browsers trust.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "AuthoritiesReference")]
+    #[x_kube(validation = rules::authorities_form("spec.redis.tls.caRef"))]
     pub ca_ref: Option<AuthoritiesReference>,
 
     /// A Secret of type kubernetes.io/tls with our own certificate, where Redis asks for one.
@@ -207,7 +215,6 @@ pub struct AuthoritiesReference {
 
     /// Its name.
     #[schemars(length(min = 1, max = 253))]
-    #[x_kube(validation = rules::object_name_form("spec.redis.tls.caRef.name", "ConfigMap or Secret"))]
     pub name: String,
 
     /// The key with certificates in PEM.
@@ -297,6 +304,7 @@ impl Default for FencedLeaseSpec {
             max_hold_warning: default_max_hold_warning(),
             redis: None,
             standby: StandbySpec::default(),
+            gates: Vec::new(),
         }
     }
 }

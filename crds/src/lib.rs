@@ -2,6 +2,7 @@
 //! and the rules that the API server checks. The YAML in `yaml/` is generated from this.
 
 pub mod conditions;
+pub mod gates;
 #[cfg(feature = "generate")]
 pub mod generate;
 pub mod lease;
@@ -9,6 +10,7 @@ mod rules;
 pub mod status;
 
 pub use conditions::ConditionType;
+pub use gates::GateSpec;
 pub use lease::{
     AuthoritiesKind, AuthoritiesReference, CertificateReference, FencedLease, FencedLeaseSpec, RedisAuth,
     RedisSpec, RedisTls, SecretReference, StandbyMode, StandbyReadiness, StandbySpec,

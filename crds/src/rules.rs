@@ -11,8 +11,13 @@ pub(crate) const DURATION_PATTERN: &str = "^([0-9]{1,5}(h|m|s|ms)){1,4}$";
 pub(crate) const DURATION_LENGTH: u32 = 24;
 /// The most characters that an address has: a DNS name, a colon, a port.
 pub(crate) const ADDRESS_LENGTH: u32 = 259;
+/// The most characters that a URL has: `https://` and an address.
+pub(crate) const URL_LENGTH: u32 = 8 + ADDRESS_LENGTH;
+/// The most characters that a DNS label has.
+pub(crate) const LABEL_LENGTH: u32 = 63;
 
 const PORT: &str = "([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])";
+const OBJECT_NAME: &str = "matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')";
 const HOST: &str = r"([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\\[[0-9A-Fa-f:.]+\\])";
 
 /// A duration field of the spec has the form of a duration.
@@ -126,14 +131,77 @@ pub(crate) fn addresses_form() -> Rule {
     )
 }
 
+/// The name of a gate is a DNS label: a folder in the sidecar is called so.
+pub(crate) fn gate_name_form() -> Rule {
+    rule(
+        "self.name.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')".to_owned(),
+        "'spec.gates.name is \"%s\": write a-z, 0-9 and \"-\", with a letter or digit at both ends, such as \
+         reports'.format([self.name])"
+            .to_owned(),
+    )
+    .field_path(".name")
+}
+
+/// Each gate has a name of its own.
+pub(crate) fn gate_names_differ() -> Rule {
+    let is_alone = "self.exists_one(other, other.name == one.name)";
+    rule(
+        format!("self.all(one, {is_alone})"),
+        format!(
+            "'spec.gates has two gates with the name \"%s\": give each a name of its \
+             own'.format([self.filter(one, !{is_alone})[0].name])"
+        ),
+    )
+}
+
+/// A gate is reached at a host, by http or https, and nothing else stands in its URL.
+pub(crate) fn gate_url_form() -> Rule {
+    rule(
+        format!("self.url.matches('^https?://{HOST}(:{PORT})?$')"),
+        "'spec.gates (%s).url is \"%s\": write https://host or https://host:port, without user, path or query, such as \
+         https://gate.shop.svc:8443'.format([self.name, self.url])"
+            .to_owned(),
+    )
+    .field_path(".url")
+}
+
+/// Where a gate's certificate authorities are is a name that an object can have.
+pub(crate) fn gate_authorities_form() -> Rule {
+    rule(
+        format!("!has(self.caRef) || self.caRef.name.{OBJECT_NAME}"),
+        format!(
+            "'spec.gates (%s).caRef.name is \"%s\": {}'.format([self.name, self.caRef.name])",
+            object_name_remedy("ConfigMap or Secret")
+        ),
+    )
+    .field_path(".caRef.name")
+}
+
+/// Certificate authorities say nothing of a gate that is reached without TLS.
+pub(crate) fn gate_authorities_are_used() -> Rule {
+    rule(
+        "!has(self.caRef) || !self.url.startsWith('http:')".to_owned(),
+        "'spec.gates (%s).caRef is set with the url \"%s\", which is without TLS: write https://, or remove \
+         caRef'.format([self.name, self.url])"
+            .to_owned(),
+    )
+    .field_path(".caRef")
+}
+
+/// Where certificate authorities are is a name that an object can have.
+pub(crate) fn authorities_form(path: &str) -> Rule {
+    rule(
+        format!("self.name.{OBJECT_NAME}"),
+        format!("'{path}.name is \"%s\": {}'.format([self.name])", object_name_remedy("ConfigMap or Secret")),
+    )
+    .field_path(".name")
+}
+
 /// A reference names an object that can exist.
 pub(crate) fn object_name_form(path: &str, what: &str) -> Rule {
     rule(
-        "self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')".to_owned(),
-        format!(
-            "'{path} is \"%s\": write the name of a {what} of this namespace: a-z, 0-9, \"-\" and \".\", with a \
-             letter or digit at both ends'.format([self])"
-        ),
+        format!("self.{OBJECT_NAME}"),
+        format!("'{path} is \"%s\": {}'.format([self])", object_name_remedy(what)),
     )
 }
 
@@ -209,6 +277,12 @@ fn shorter(field: &str, six_times_room: &str, on_condition: &str) -> String {
     format!(
         "{on_condition} && {six_times_room} >= 0 ? ', or shorten {field} to %ss or less.'.format({}) : '.'",
         in_seconds(&[format!("({six_times_room}) / 6")])
+    )
+}
+
+fn object_name_remedy(what: &str) -> String {
+    format!(
+        "write the name of a {what} of this namespace: a-z, 0-9, \"-\" and \".\", with a letter or digit at both ends"
     )
 }
 

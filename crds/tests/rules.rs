@@ -238,6 +238,79 @@ fn references_of_tls_name_something_that_can_exist() {
     assert!(refused.contains("spec.redis.tls.clientCertSecretRef.name is \"a/b\""), "{refused}");
 }
 
+fn gates(all: &Value) -> Vec<String> {
+    messages(&json!({ "gates": all }))
+}
+
+#[test]
+fn a_gate_is_a_name_and_a_url_of_scheme_host_and_port() {
+    for url in
+        ["https://gate.shop.svc:8443", "http://10.0.0.7", "https://[fd00::7]:1", "https://Gate-0.gate:65535"]
+    {
+        assert_eq!(gates(&json!([{ "name": "reports", "url": url }])), Vec::<String>::new(), "{url}");
+    }
+    for url in [
+        "gate.shop.svc:8443",
+        "https://",
+        "https://gate/",
+        "https://gate/reports",
+        "https://gate?x=1",
+        "https://me@gate",
+        "https://gate:0",
+        "https://gate:65536",
+        "ftp://gate",
+        "HTTPS://gate",
+        "https://gate:8443\n",
+        "",
+    ] {
+        assert_eq!(
+            gates(&json!([{ "name": "reports", "url": url }])),
+            [format!(
+                "spec.gates (reports).url is \"{url}\": write https://host or https://host:port, without user, path \
+                 or query, such as https://gate.shop.svc:8443"
+            )]
+        );
+    }
+    for name in ["Reports", "a.b", "-a", "a_b", "a/b"] {
+        let refused = gates(&json!([{ "name": name, "url": "https://gate" }]));
+        assert_eq!(refused.len(), 1, "{refused:?}");
+        assert!(
+            refused[0].starts_with(&format!("spec.gates.name is \"{name}\": write a-z, 0-9")),
+            "{refused:?}"
+        );
+    }
+}
+
+#[test]
+fn gates_have_names_of_their_own() {
+    let gate = |name: &str| json!({ "name": name, "url": "https://gate" });
+    assert_eq!(gates(&json!([gate("a"), gate("b")])), Vec::<String>::new());
+    assert_eq!(
+        gates(&json!([gate("a"), gate("b"), gate("b")])),
+        ["spec.gates has two gates with the name \"b\": give each a name of its own"]
+    );
+}
+
+#[test]
+fn authorities_of_a_gate_are_an_object_that_can_exist_and_need_tls() {
+    let gate = |url: &str, name: &str| json!([{ "name": "reports", "url": url, "caRef": { "name": name } }]);
+    assert_eq!(gates(&gate("https://gate", "gate-ca")), Vec::<String>::new());
+    assert_eq!(
+        gates(&gate("https://gate", "CA")),
+        [
+            "spec.gates (reports).caRef.name is \"CA\": write the name of a ConfigMap or Secret of this namespace: a-z, \
+          0-9, \"-\" and \".\", with a letter or digit at both ends"
+        ]
+    );
+    assert_eq!(
+        gates(&gate("http://gate", "gate-ca")),
+        [
+            "spec.gates (reports).caRef is set with the url \"http://gate\", which is without TLS: write https://, or \
+          remove caRef"
+        ]
+    );
+}
+
 #[test]
 fn a_name_too_long_for_a_label_is_refused() {
     assert_eq!(messages_about(&"a".repeat(63), &json!({})), Vec::<String>::new());
