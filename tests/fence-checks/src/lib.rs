@@ -11,6 +11,7 @@ pub mod mariadb;
 mod model;
 pub mod postgresql;
 mod process;
+pub mod redis_resource;
 pub mod suite;
 
 pub use check::{Claim, FenceCheck, Outcome};
