@@ -3,6 +3,9 @@ export FENCEDLEASE_CACHE ?= $(HOME)/.cache/fencedlease
 # One for each checkout: cargo takes what another checkout built for its own, and would run that one's code.
 export CARGO_TARGET_DIR ?= $(FENCEDLEASE_CACHE)/target/$(firstword $(shell printf %s '$(CURDIR)' | cksum))
 
+# Where tests keep what they saw of the faults that they injected.
+export FENCEDLEASE_FAULTS_DIR ?= $(CARGO_TARGET_DIR)/faults
+
 DENY_VERSION := 0.20.2
 DENY := $(FENCEDLEASE_CACHE)/cargo-deny
 HARNESS := cargo run --locked --quiet -p fencedlease-cluster --bin cluster --
@@ -11,7 +14,7 @@ LOCAL := --locked --workspace --exclude fencedlease-end-to-end --exclude fencedl
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check programs local end-to-end applications recovery cluster env clean cache-clean crds deny rust
+.PHONY: help demo test check programs local end-to-end applications faults recovery cluster env clean cache-clean crds deny rust
 
 help: ## Print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; \
@@ -42,6 +45,9 @@ end-to-end: rust ## Tests on a real Kubernetes, which is brought up and down
 
 applications: rust ## Run the how-tos for application engineers: five languages, a real sidecar, Redis and PostgreSQL
 	cargo test --locked -p fencedlease-client-tests
+
+faults: local end-to-end ## Run the tests that inject faults, and write docs/faults.md from what they measured
+	cargo run --locked --quiet -p fencedlease-faults --bin fault-matrix -- "$(FENCEDLEASE_FAULTS_DIR)" docs/faults.md
 
 recovery: rust ## Kill the cluster's program at every step and see that nothing is left; ends a running cluster
 	cargo test --locked -p fencedlease-cluster --bench recovery

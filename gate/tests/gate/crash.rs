@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use fencedlease_faults::matrix::shown;
+
 use crate::support::{Client, Nginx, Setup, Store, holder};
 
 #[test]
@@ -63,4 +65,12 @@ fn kills_at_any_point_lose_nothing_that_was_answered() {
         });
     }
     assert!(answered.load(Ordering::SeqCst) > 100, "only {answered:?} were answered");
+    shown(
+        &[49],
+        &format!(
+            "40 kills amid 4 writers: {} was answered, and no fence below it passed",
+            answered.into_inner()
+        ),
+    )
+    .unwrap();
 }

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use fencedlease_faults::matrix::shown;
+
 use crate::support::{Nginx, Setup, Store, eventually, holder};
 
 #[test]
@@ -12,6 +14,7 @@ fn a_second_gate_refuses_a_store_that_is_in_use() {
     let log = setup.refused(&store);
     assert!(log.contains("in use by another gate"), "{log}");
     assert_eq!(gate.client().put("/a", holder(5), "x").status, 201, "the first goes on");
+    shown(&[51], "refused, and the log says that another gate uses the store; the first goes on").unwrap();
 }
 
 #[test]
@@ -59,4 +62,5 @@ fn a_full_disk_raises_nothing_passes_the_holder_and_refuses_the_old() {
     assert_eq!(nginx.file("a").unwrap(), "held");
     assert_eq!(gate.admin("/healthz").0, 200, "there may be room again");
     eventually("the log says so", || gate.log().contains("a raise could not be stored"));
+    shown(&[50], &format!("full after {full} raises: 503 for a greater fence, the holder of {last} writes on, older ones are refused")).unwrap();
 }

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use fencedlease_faults::matrix::shown;
 use fencedlease_faults::{Clients, Direction, Fault, FaultProxy, RedisServer};
 use fencedlease_redis::agent::{Answer, Call, Hint, Notice, Order, Request, serve};
 use fencedlease_redis::{
@@ -207,6 +208,7 @@ async fn an_acquisition_whose_answer_was_lost_is_released_by_its_token() {
     until("the lease is released", async || server.cli(&["EXISTS", &keys().lease]).unwrap() == "0").await;
     assert_eq!(server.cli(&["EXISTS", &keys().clean]).unwrap(), "0", "it was not a clean end");
     assert_eq!(agent.hold("report-0").await.fence, fence(3));
+    shown(&[4], "an acquisition whose answer was lost: released by its token").unwrap();
 }
 
 #[tokio::test]
@@ -225,6 +227,7 @@ async fn an_acquisition_that_arrives_after_it_was_given_up_is_released_as_well()
     proxy.set(Clients::All, Fault::Pass);
     until("it arrives", async || server.cli(&["GET", &keys().fence]).unwrap() == "2").await;
     until("the lease is released", async || server.cli(&["EXISTS", &keys().lease]).unwrap() == "0").await;
+    shown(&[10], "released by its token, without anybody being ACTIVE").unwrap();
 }
 
 #[tokio::test]

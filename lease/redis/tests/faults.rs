@@ -11,6 +11,7 @@ mod support;
 use std::time::Duration;
 
 use fencedlease_core::{BootTime, Holding, HoldingState, RenewalOutcome, Timing};
+use fencedlease_faults::matrix::shown;
 use fencedlease_faults::{Clients, Direction, Fault, FaultProxy, RedisServer};
 use fencedlease_redis::{
     Acquire, AcquireReply, CallError, Client, CredentialError, CredentialFuture, CredentialProvider,
@@ -61,6 +62,11 @@ async fn a_renewal_whose_reply_is_lost_is_a_timeout_though_redis_did_it() {
         Ok(ReleaseReply::Released { .. })
     ));
     assert_eq!(proxy.snapshot().total.connections, 2);
+    shown(
+        &[4],
+        "LOST by RenewalTimeout, though Redis had renewed; the connection with the old answer is given up",
+    )
+    .unwrap();
 }
 
 #[tokio::test]
@@ -74,6 +80,7 @@ async fn a_renewal_whose_reply_is_late_is_a_timeout_and_its_reply_is_never_read(
     proxy.set(Clients::All, Fault::Pass);
     let reply = client.inspect(PATIENCE).await.unwrap();
     assert!(reply.held);
+    shown(&[2, 9], "LOST by RenewalTimeout at 200 ms; the answer of 400 ms is never read").unwrap();
 }
 
 #[tokio::test]
@@ -90,6 +97,7 @@ async fn a_slow_network_within_the_timeout_is_no_loss() {
     let mut fresh = Client::new(place(proxy.address().to_string()));
     let answer = fresh.renew(&held.renew(), PATIENCE).await;
     assert!(matches!(answer, Ok(RenewReply::Renewed { .. })), "{answer:?}");
+    shown(&[1], "confirmed at a delay of 700 ms each way").unwrap();
 }
 
 #[tokio::test]
@@ -148,6 +156,7 @@ async fn a_killed_server_refuses_at_once_and_comes_back_without_the_lease() {
     let answer = client.renew(&held.renew(), PATIENCE).await;
     assert_eq!(reason(&answer), LossReason::KeyGone);
     assert_eq!(hold(&mut client, "report-1").await.fence, fence(43));
+    shown(&[16], "LOST by KeyGone once it is back; the next fence is 43 after 42").unwrap();
 }
 
 #[tokio::test]
@@ -166,6 +175,7 @@ async fn a_stopped_server_is_a_timeout_whether_connected_or_not() {
     assert!(matches!(error, CallError::ConnectTimeout { .. }) && !error.may_have_happened(), "{error:?}");
     server.cont().unwrap();
     assert!(matches!(client(&server).renew(&held.renew(), PATIENCE).await, Ok(RenewReply::Renewed { .. })));
+    shown(&[5, 13], "LOST by RenewalTimeout, with the old connection and with a new one that is accepted and not answered").unwrap();
 }
 
 #[tokio::test]
@@ -187,6 +197,7 @@ async fn what_speaks_another_protocol_is_an_error_and_no_success() {
     };
     let error = answer.unwrap_err();
     assert_eq!(error.loss_reason(), LossReason::RenewalError, "{error:?}");
+    shown(&[12], "a web server in place of Redis: RenewalError, never ACTIVE").unwrap();
 }
 
 #[tokio::test]
@@ -266,4 +277,5 @@ async fn a_second_holding_begins_while_the_reply_of_the_first_is_under_way() {
     let renew = fencedlease_redis::Renew { token: first.token, ttl: first.ttl, fence: first_fence };
     assert_eq!(reason(&slow.renew(&renew, PATIENCE).await), LossReason::OtherOwner);
     assert_eq!(server.cli(&["GET", &keys().lease]).unwrap(), second.token.as_str());
+    shown(&[9, 10], "the late answer is LOST at once; its renewal is refused by OtherOwner").unwrap();
 }

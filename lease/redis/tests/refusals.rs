@@ -15,6 +15,7 @@ use std::thread;
 
 use fencedlease_core::RenewalOutcome;
 use fencedlease_faults::RedisServer;
+use fencedlease_faults::matrix::shown;
 use fencedlease_redis::{
     CallError, Client, Credentials, LeaseKeys, Refusal, ReleaseReply, RenewReply, renewal_outcome,
 };
@@ -61,6 +62,7 @@ async fn readonly_because_the_master_became_a_replica() {
     other.keys = LeaseKeys::new(&ResourceName::new("c1", "shop", "other").unwrap());
     let error = Client::new(other).acquire(&acquire("report-1"), PATIENCE).await.unwrap_err();
     assert_eq!(error.standing(), RedisStandingKind::NotMaster, "{error}");
+    shown(&[22], "READONLY").unwrap();
 }
 
 #[tokio::test]
@@ -105,6 +107,7 @@ async fn loading_because_redis_reads_its_data() {
     assert!(matches!(error, CallError::Refused { refusal: Refusal::Loading, .. }), "{error:?}");
     assert_eq!(error.loss_reason(), LossReason::RenewalError);
     assert_eq!(error.standing(), RedisStandingKind::Failed);
+    shown(&[22], "LOADING").unwrap();
 }
 
 #[tokio::test]
@@ -121,6 +124,7 @@ async fn misconf_because_redis_cannot_save() {
     .await;
     assert_renewal_refused(&server, &mut client, &held, Refusal::Misconf).await;
     assert_not_extended(&server);
+    shown(&[22], "MISCONF").unwrap();
 }
 
 #[tokio::test]
@@ -131,6 +135,7 @@ async fn noreplicas_because_too_few_follow() {
     server.cli(&["CONFIG", "SET", "min-replicas-to-write", "1"]).unwrap();
     assert_renewal_refused(&server, &mut client, &held, Refusal::NoReplicas).await;
     assert_not_extended(&server);
+    shown(&[22], "NOREPLICAS").unwrap();
 }
 
 #[tokio::test]
@@ -152,6 +157,7 @@ async fn noauth_and_wrongpass_at_a_new_connection() {
         assert!(!error.to_string().contains("secret"), "{error}");
     }
     assert!(matches!(right.renew(&held.renew(), PATIENCE).await, Ok(RenewReply::Renewed { .. })));
+    shown(&[22], "NOAUTH and WRONGPASS").unwrap();
 }
 
 #[tokio::test]
@@ -183,6 +189,7 @@ async fn noperm_by_effect_for_a_command_inside_the_script_and_for_the_script_its
     server.cli(&["ACL", "SETUSER", "holder", "-eval"]).unwrap();
     let error = client.acquire(&acquire("report-1"), PATIENCE).await.unwrap_err();
     assert_eq!(error.standing(), RedisStandingKind::PermissionDenied);
+    shown(&[22], "NOPERM, also inside a script").unwrap();
 }
 
 #[tokio::test]
@@ -220,6 +227,7 @@ async fn a_full_redis_refuses_an_acquisition_and_neither_a_renewal_nor_a_release
     let reply = client.release(&held.release(true), PATIENCE).await.unwrap();
     assert!(matches!(reply, ReleaseReply::Released { .. }), "{reply:?}");
     assert_eq!(server.cli(&["EXISTS", &keys().lease]).unwrap(), "0");
+    shown(&[22], "full: no acquisition, renewals and releases go on").unwrap();
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ mod support;
 use std::time::Duration;
 
 use fencedlease_faults::RedisServer;
+use fencedlease_faults::matrix::shown;
 use fencedlease_redis::{
     Acquire, AcquireReply, CallError, Client, Refusal, ReleaseReply, RenewReply, Sequence,
 };
@@ -256,6 +257,7 @@ async fn a_redis_that_lost_everything_still_hands_out_greater_fences_after_a_ren
     let reply = client.renew(&held.renew(), PATIENCE).await.unwrap();
     assert_eq!(reply, RenewReply::KeyGone { highest: None });
     assert_eq!(hold(&mut client, "report-1").await.fence, fence(101));
+    shown(&[16], "the sequence is repaired by the holder whose renewal shows it, which is LOST; the next fence is greater").unwrap();
 }
 
 #[tokio::test]
@@ -380,6 +382,7 @@ async fn the_token_alone_proves_ownership() {
     forged.token = new_token();
     let reply = client.renew(&forged, PATIENCE).await.unwrap();
     assert!(matches!(reply, RenewReply::OtherOwner { .. }), "{reply:?}");
+    shown(&[11], "renew and release with another token change nothing").unwrap();
 }
 
 async fn assert_refused(client: &mut Client, acquire: Acquire, words: &[&str]) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fencedlease_faults::matrix::shown;
 use fencedlease_faults::{Clients, Fault};
 use rustix::process::Signal;
 
@@ -13,7 +14,8 @@ use crate::support::world::World;
 
 #[test]
 fn a_killed_guard_is_the_end_of_its_container_and_the_lease_is_given_back_after_that() {
-    at_random_instants("killed guard", |lane| {
+    let test = "killed guard";
+    at_random_instants(test, &[], |lane| {
         assert!(lane.left_ms() > 0);
         lane.container.signal(Signal::KILL);
         let at = lane.container.dead();
@@ -22,8 +24,9 @@ fn a_killed_guard_is_the_end_of_its_container_and_the_lease_is_given_back_after_
         let log = lane.pod.log();
         let released = log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
         let released = released.into_iter().find(|line| line["message"] == "released").unwrap();
-        println!("killed guard: all dead at {at}, released at {}", released["at_boottime_ms"]);
+        println!("{test}: all dead at {at}, released at {}", released["at_boottime_ms"]);
     });
+    shown(&[35], "every process ended with the guard, then the lease was given back, in every pod").unwrap();
 }
 
 #[test]
@@ -37,6 +40,7 @@ fn a_guard_that_its_workload_tries_to_stop_and_to_kill_ends_it_all_the_same() {
     assert_eq!(lane.pod.lease()["state"], "ACTIVE");
     lane.pod.kill_sidecar();
     lane.dies_before_the_deadline("attacked guard");
+    shown(&[35], &format!("signals from its own container do nothing: {}", lane.outcome())).unwrap();
 }
 
 /// A container with this share of the processor and 50 busy processes beside its guard.
@@ -122,4 +126,6 @@ fn the_lease_of_a_guard_that_is_stopped_for_good_is_never_released_early() {
     container.signal(Signal::CONT);
     container.dead();
     assert_eq!(container.exit_code(), 195);
+    let outcome = "LOST, not Ready, the overdue kill told; no release: the next one held after expiry, with a greater fence";
+    shown(&[36], outcome).unwrap();
 }

@@ -2,8 +2,10 @@
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use fencedlease_faults::matrix::shown;
 use rustix::process::Pid;
 use serde_json::Value;
 
@@ -25,11 +27,16 @@ fn left_at_deadline_ms(ttl_ms: i64) -> i64 {
     ttl_ms - ttl_ms * 5 / 6 + 500
 }
 
+/// Of the lanes that have died, in milliseconds before their deadline.
+type Early = Arc<Mutex<Vec<i64>>>;
+
 /// A pod that holds, and its workload.
 pub(crate) struct Lane<'world> {
     world: &'world World,
     name: String,
     left_at_deadline_ms: i64,
+    /// By how many milliseconds death came before the deadline.
+    early_ms: Early,
     pub(crate) pod: Pod,
     pub(crate) container: Container,
 }
@@ -67,6 +74,7 @@ impl<'world> Lane<'world> {
             world,
             name: name.to_owned(),
             left_at_deadline_ms: left_at_deadline_ms(ttl_ms),
+            early_ms: Early::default(),
             pod,
             container,
         }
@@ -85,6 +93,12 @@ impl<'world> Lane<'world> {
         println!("{test}: dead at {at}, {} ms before the deadline", left - self.left_at_deadline_ms);
         assert!(left > self.left_at_deadline_ms, "the lease had {left} ms left, at the deadline it has more");
         assert_eq!(self.container.exit_code(), 195);
+        self.early_ms.lock().unwrap().push(left - self.left_at_deadline_ms);
+    }
+
+    /// What the fault matrix says of this lane, once it is dead.
+    pub(crate) fn outcome(&self) -> String {
+        outcome(&self.early_ms.lock().unwrap())
     }
 
     /// The processes of the container but for the guard. Some live for milliseconds.
@@ -104,21 +118,34 @@ impl<'world> Lane<'world> {
     }
 }
 
+fn outcome(early_ms: &[i64]) -> String {
+    let least = early_ms.iter().min().unwrap();
+    format!("{0} of {0} dead in time, the latest {least} ms before the deadline", early_ms.len())
+}
+
 /// Plays this in several pods at once, each after a random part of the window; `FENCEDLEASE_ROUNDS` says how many times.
-pub(crate) fn at_random_instants(test: &str, fault: impl Fn(Lane<'_>) + Sync) {
+/// What came of it is kept for these rows of the fault matrix.
+#[track_caller]
+pub(crate) fn at_random_instants(test: &str, rows: &[u8], fault: impl Fn(Lane<'_>) + Sync) {
     let rounds = std::env::var("FENCEDLEASE_ROUNDS").map_or(1, |rounds| rounds.parse().unwrap());
+    let early_ms = Early::default();
     for _ in 0..rounds {
-        one_round(test, &fault);
+        one_round(test, &early_ms, &fault);
+    }
+    let early_ms = early_ms.lock().unwrap();
+    if !early_ms.is_empty() {
+        shown(rows, &format!("at random instants: {}", outcome(&early_ms))).unwrap();
     }
 }
 
-fn one_round(test: &str, fault: &(impl Fn(Lane<'_>) + Sync)) {
+fn one_round(test: &str, early_ms: &Early, fault: &(impl Fn(Lane<'_>) + Sync)) {
     let world = World::new();
     std::thread::scope(|scope| {
         for number in 0..LANES {
             let world = &world;
             scope.spawn(move || {
-                let lane = Lane::start(world, &format!("lane-{number}"));
+                let mut lane = Lane::start(world, &format!("lane-{number}"));
+                lane.early_ms = Arc::clone(early_ms);
                 let window = u64::try_from(WINDOW.as_micros()).unwrap();
                 let instant = Duration::from_micros(getrandom::u64().unwrap() % window);
                 println!("{test}, lane {number}: the fault comes after {instant:?}");

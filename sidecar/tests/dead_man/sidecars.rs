@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use fencedlease_faults::matrix::shown;
 use rustix::process::{Pid, Signal};
 
 use crate::cgroup::Group;
@@ -19,7 +20,7 @@ fn by_its_own_instants(test: &str, lane: &mut Lane<'_>) {
 
 #[test]
 fn a_stopped_sidecar() {
-    at_random_instants("stopped sidecar", |mut lane| {
+    at_random_instants("stopped sidecar", &[30], |mut lane| {
         lane.pod.signal(Signal::STOP);
         by_its_own_instants("stopped sidecar", &mut lane);
         lane.pod.signal(Signal::CONT);
@@ -31,7 +32,7 @@ fn a_stopped_sidecar() {
 
 #[test]
 fn a_killed_sidecar() {
-    at_random_instants("killed sidecar", |mut lane| {
+    at_random_instants("killed sidecar", &[31], |mut lane| {
         lane.pod.kill_sidecar();
         by_its_own_instants("killed sidecar", &mut lane);
     });
@@ -49,7 +50,7 @@ fn limit(process: Pid, limit: &str) {
 
 #[test]
 fn a_sidecar_whose_watching_thread_fails_ends_at_once() {
-    at_random_instants("failed thread", |mut lane| {
+    at_random_instants("failed thread", &[31], |mut lane| {
         // `poll` refuses more descriptors than a process may have.
         limit(lane.pod.sidecar_pid(), "--nofile=1:1");
         assert_eq!(lane.pod.exit_code(), Some(1));
@@ -60,7 +61,7 @@ fn a_sidecar_whose_watching_thread_fails_ends_at_once() {
 
 #[test]
 fn a_sidecar_whose_watching_thread_hangs() {
-    at_random_instants("hanging watch", |mut lane| {
+    at_random_instants("hanging watch", &[34], |mut lane| {
         let _standstill = Standstill::of(lane.pod.sidecar_pid(), |name| name == "watch");
         by_its_own_instants("hanging watch", &mut lane);
         assert_eq!(lane.pod.ask("GET", "/v1/lease", "").unwrap().status, 200, "the others go on");
@@ -69,7 +70,7 @@ fn a_sidecar_whose_watching_thread_hangs() {
 
 #[test]
 fn a_sidecar_all_of_whose_threads_hang() {
-    at_random_instants("all hang", |mut lane| {
+    at_random_instants("all hang", &[34], |mut lane| {
         let _standstill = Standstill::of(lane.pod.sidecar_pid(), |_| true);
         by_its_own_instants("all hang", &mut lane);
     });
@@ -77,7 +78,7 @@ fn a_sidecar_all_of_whose_threads_hang() {
 
 #[test]
 fn a_sidecar_all_of_whose_other_threads_hang_is_lost_by_the_watching_one() {
-    at_random_instants("all others hang", |mut lane| {
+    at_random_instants("all others hang", &[34], |mut lane| {
         let standstill = Standstill::of(lane.pod.sidecar_pid(), |name| name != "watch");
         lane.dies_before_the_deadline("all others hang");
         let message = lane.termination_message();
@@ -89,7 +90,7 @@ fn a_sidecar_all_of_whose_other_threads_hang_is_lost_by_the_watching_one() {
 
 #[test]
 fn a_starved_sidecar() {
-    at_random_instants("starved sidecar", |mut lane| {
+    at_random_instants("starved sidecar", &[33], |mut lane| {
         let name = lane.pod.sidecar_pid().as_raw_nonzero().to_string();
         // A thousandth, shared with others: it runs some microseconds in a second.
         let group = Group::starved(&name, 1000, 1_000_000, 10);
@@ -119,4 +120,5 @@ fn a_call_to_redis_that_panics_is_a_loss() {
     lane.dies_before_the_deadline("a call that panics");
     assert!(lane.pod.log().contains("panicked"), "{}", lane.pod.log());
     assert_eq!(lane.pod.until("LOST")["reason"], "RenewalTimeout");
+    shown(&[31], &format!("a panic in a runtime thread: {}", lane.outcome())).unwrap();
 }

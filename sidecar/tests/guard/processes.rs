@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use fencedlease_core::BootTime;
+use fencedlease_faults::matrix::shown;
 use fencedlease_sidecar::clock;
 use fencedlease_wire::{EndReason, LossReason};
 
@@ -19,7 +21,14 @@ fn soon() -> Instants {
 }
 
 /// Ends a workload that has written `up` as at a loss by silence, and asserts the promise.
-fn dies_in_time(test: &str, pod: &Pod, mut container: Container, is_complete: impl Fn(&[String]) -> bool) {
+#[track_caller]
+fn dies_in_time(
+    test: &str,
+    rows: &[u8],
+    pod: &Pod,
+    mut container: Container,
+    is_complete: impl Fn(&[String]) -> bool,
+) {
     let sidecar = pod.sidecar();
     let mut guard = sidecar.start(&holding(1), Instants::far());
     let namespace = Namespace::of(guard.pidfd.try_clone().unwrap());
@@ -27,8 +36,15 @@ fn dies_in_time(test: &str, pod: &Pod, mut container: Container, is_complete: im
     eventually("the workload that the test is about", || is_complete(&namespace.members()).then_some(()));
     let instants = soon();
     guard.send(&end(&holding(1), LOST, instants.kill_at, Some(195)));
-    namespace.dead_in_time(test, instants);
+    let at = namespace.dead_in_time(test, instants);
     assert_eq!(container.exit_code(), 195);
+    keep(test, rows, at, instants);
+}
+
+#[track_caller]
+fn keep(test: &str, rows: &[u8], at: BootTime, instants: Instants) {
+    let before = instants.deadline().since(at).as_millis();
+    shown(rows, &format!("{test}: nothing left {before} ms before the deadline")).unwrap();
 }
 
 fn contains(members: &[String], name: &str, count: usize) -> bool {
@@ -39,7 +55,7 @@ fn contains(members: &[String], name: &str, count: usize) -> bool {
 fn a_workload_that_ignores_sigterm_dies() {
     let pod = Pod::new();
     let container = pod.run_script("trap '' TERM; echo up > $DIR/up; while :; do sleep 0.05; done");
-    dies_in_time("ignores SIGTERM", &pod, container, |_| true);
+    dies_in_time("ignores SIGTERM", &[37], &pod, container, |_| true);
 }
 
 #[test]
@@ -48,7 +64,7 @@ fn daemons_in_sessions_of_their_own_die() {
     let script = "trap '' TERM; for i in 1 2 3 4 5; do (setsid sh -c 'sleep 1000 & sleep 1000' &); done; \
                   echo up > $DIR/up; while :; do sleep 0.05; done";
     let container = pod.run_script(script);
-    dies_in_time("double forks", &pod, container, |members| contains(members, "sleep", 10));
+    dies_in_time("double forks", &[38], &pod, container, |members| contains(members, "sleep", 10));
 }
 
 #[test]
@@ -57,7 +73,7 @@ fn a_child_that_changed_its_user_dies() {
     let script = "trap '' TERM; setpriv --reuid=1000 --regid=1000 --clear-groups sh -c 'trap \"\" TERM; exec sleep 1000' & \
                   echo up > $DIR/up; while :; do :; sleep 0.05; done";
     let container = pod.run_script(script);
-    dies_in_time("changed user", &pod, container, |members| contains(members, "sleep", 1));
+    dies_in_time("changed user", &[38], &pod, container, |members| contains(members, "sleep", 1));
 }
 
 #[test]
@@ -74,7 +90,7 @@ fn a_setuid_root_child_of_an_ordinary_user_dies() {
                   kill -KILL $helper 2> $DIR/refused; kill -0 -1; echo up > $DIR/up; while :; do sleep 0.05; done";
     let options = Options { user: 1000, ..Options::default() };
     let container = pod.run_with(options, &["/bin/sh", "-c", script]);
-    dies_in_time("setuid-root child", &pod, container, |members| contains(members, "sleep", 1));
+    dies_in_time("setuid-root child", &[38], &pod, container, |members| contains(members, "sleep", 1));
     let refused = pod.read("refused");
     assert!(refused.contains("not permitted"), "user 1000 could kill it: {refused}");
 }
@@ -97,7 +113,8 @@ fn a_fork_storm_dies() {
     line.push(b'\n');
     // A guard that was starved for more than a stall has begun to end it already, and may be gone.
     let _ = guard.send_raw(&line);
-    namespace.dead_in_time("fork storm", instants);
+    let at = namespace.dead_in_time("fork storm", instants);
+    keep("fork storm", &[38], at, instants);
     assert_eq!(container.exit_code(), 195);
 }
 
@@ -129,7 +146,7 @@ fn a_process_that_joined_from_outside_dies() {
         .arg(container.guard_pid().to_string())
         .spawn()
         .unwrap();
-    dies_in_time("joined from outside", &pod, container, |members| contains(members, "perl", 1));
+    dies_in_time("joined from outside", &[38], &pod, container, |members| contains(members, "perl", 1));
     assert!(joined.wait().unwrap().success());
 }
 
@@ -144,7 +161,7 @@ fn a_stuck_log_delays_no_kill() {
     };
     let script = "trap '' TERM; (yes >&2 &); sleep 0.3; echo up > $DIR/up; exec yes";
     let container = pod.run_with(options, &["/bin/sh", "-c", script]);
-    dies_in_time("stuck log", &pod, container, |members| contains(members, "yes", 2));
+    dies_in_time("stuck log", &[42], &pod, container, |members| contains(members, "yes", 2));
     drop(unread);
 }
 
@@ -161,7 +178,7 @@ fn a_full_disk_delays_no_kill() {
     };
     let script = "trap '' TERM; echo up > $DIR/up; while :; do sleep 0.05; done";
     let container = pod.run_with(options, &["/bin/sh", "-c", script]);
-    dies_in_time("full disk", &pod, container, |_| true);
+    dies_in_time("full disk", &[42], &pod, container, |_| true);
 }
 
 /// A file system of its own in a file, mounted in the tests' namespace, that can be frozen.
@@ -222,4 +239,6 @@ fn a_frozen_disk_delays_no_kill() {
     assert!(disk.run("fsfreeze", &["-u"]));
     namespace.dead();
     assert_eq!(container.exit_code(), 195);
+    let outcome = "a frozen disk under the termination message: the workload gone in time, the guard when the disk went on";
+    shown(&[42], outcome).unwrap();
 }

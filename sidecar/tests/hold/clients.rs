@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use fencedlease_faults::matrix::shown;
 use fencedlease_faults::{Clients, Fault};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -90,6 +91,14 @@ fn five_hundred_idle_slow_and_garbage_clients_delay_nothing() {
     let flag = pod.lost();
     let at = container.dead();
     assert!(at.as_millis() < flag["deadlineBoottimeMs"].as_u64().unwrap(), "dead after the deadline");
+    let crowd = clients.len();
+    shown(
+        &[46],
+        &format!(
+            "{crowd} idle, slow and broken clients of the socket: {renewals} renewals in 3 s, none late"
+        ),
+    )
+    .unwrap();
     drop(clients);
     eventually("an answer for an honest client", || {
         pod.ask("GET", "/v1/lease", "").ok().filter(|a| a.status == 200)
@@ -128,6 +137,7 @@ fn a_flood_on_the_guards_socket_delays_nothing() {
     assert_eq!(pod.lease()["state"], "ACTIVE");
     assert!(late_renewals(&pod) < 1.0, "a renewal was late");
     assert!(container.is_running());
+    shown(&[46], &format!("{} KiB on the guards' socket in 3 s: no renewal late", count / 1024)).unwrap();
     container.signal(rustix::process::Signal::TERM);
     pass(Duration::from_millis(100));
     assert!(pod.has("fence"), "its guard is still heard: the end has begun, and the lease is renewed");

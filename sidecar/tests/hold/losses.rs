@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fencedlease_core::BootTime;
+use fencedlease_faults::matrix::shown;
 use fencedlease_faults::{Clients, Fault};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -20,17 +21,21 @@ fn instant(flag: &Value, field: &str) -> BootTime {
 }
 
 /// Waits for the proof of death; it must lie before the deadline of the `lost` file.
-fn dead_in_time(test: &str, pod: &Pod, container: &mut Container) -> Value {
+#[track_caller]
+fn dead_in_time(test: &str, rows: &[u8], pod: &Pod, container: &mut Container) -> Value {
     let flag = pod.lost();
     let at = container.dead();
     let (noticed, deadline) = (instant(&flag, "noticedAtBoottimeMs"), instant(&flag, "deadlineBoottimeMs"));
-    println!(
-        "{test}: proven dead {} ms after the loss was noticed, {} ms before the deadline",
+    let outcome = format!(
+        "{}, proven dead {} ms after the loss was noticed, {} ms before the deadline",
+        flag["reason"].as_str().unwrap(),
         at.since(noticed).as_millis(),
         deadline.since(at).as_millis()
     );
+    println!("{test}: {outcome}");
     assert!(at < deadline, "dead at {at}, after the deadline {deadline}");
     assert_eq!(container.exit_code(), 195);
+    shown(rows, &outcome).unwrap();
     flag
 }
 
@@ -46,7 +51,7 @@ fn a_cut_connection_is_lost_and_another_pod_takes_over_with_a_greater_fence() {
     let _standby = other.run("app", "echo $FENCEDLEASE_FENCE > $DIR/fence-seen; exec sleep 1000");
     eventually("a standby that knows its holder", || (other.lease()["holder"] == "one").then_some(()));
     proxy.handle.set(Clients::All, Fault::Cut);
-    let flag = dead_in_time("cut connection", &one, &mut container);
+    let flag = dead_in_time("cut connection", &[6], &one, &mut container);
     assert!(proxy.handle.snapshot().total.reset > 0, "the connection was cut");
     assert_eq!((flag["fence"].as_u64(), flag["resource"].as_str()), (Some(1), Some("shop/report")));
     assert_eq!(flag["killed"][0], "app");
@@ -68,7 +73,7 @@ fn a_lost_pod_is_a_standby_again_when_its_container_is_back() {
     let mut container = pod.run("app", STUBBORN);
     pod.until("ACTIVE");
     proxy.handle.set(Clients::All, Fault::Cut);
-    dead_in_time("cut connection", &pod, &mut container);
+    dead_in_time("cut connection", &[44], &pod, &mut container);
     proxy.handle.set(Clients::All, Fault::Pass);
     pass(Duration::from_millis(200));
     assert_eq!(pod.lease()["state"], "LOST", "without its guard it does not compete");
@@ -86,7 +91,7 @@ fn a_redis_that_hangs_is_a_timeout() {
     let mut container = pod.run("app", STUBBORN);
     pod.until("ACTIVE");
     world.redis.stop().unwrap();
-    let flag = dead_in_time("hung Redis", &pod, &mut container);
+    let flag = dead_in_time("hung Redis", &[13], &pod, &mut container);
     assert_eq!(flag["reason"], "RenewalTimeout");
     assert!(world.redis.is_stopped().unwrap());
     world.redis.cont().unwrap();
@@ -102,7 +107,7 @@ fn a_lease_that_is_gone_gives_no_grace() {
     let mut container = pod.run("app", STUBBORN);
     pod.until("ACTIVE");
     world.redis.cli(&["DEL", &World::key("lease")]).unwrap();
-    let flag = dead_in_time("deleted lease", &pod, &mut container);
+    let flag = dead_in_time("deleted lease", &[23], &pod, &mut container);
     assert_eq!(flag["reason"], "KeyGone");
     let at = container.dead();
     assert!(at < instant(&flag, "noticedAtBoottimeMs") + Duration::from_secs(5), "it got a grace");
@@ -115,7 +120,7 @@ fn a_lease_of_somebody_else_is_lost_and_left_alone() {
     let mut container = pod.run("app", STUBBORN);
     pod.until("ACTIVE");
     world.redis.cli(&["SET", &World::key("lease"), "somebody", "PX", "60000"]).unwrap();
-    let flag = dead_in_time("another owner", &pod, &mut container);
+    let flag = dead_in_time("another owner", &[23], &pod, &mut container);
     assert_eq!(flag["reason"], "OtherOwner");
     eventually("the end of it", || pod.log().contains("the workload is proven dead").then_some(()));
     assert_eq!(world.redis.cli(&["GET", &World::key("lease")]).unwrap(), "somebody");
@@ -163,7 +168,7 @@ fn a_restarted_sidecar_has_lost_what_was_held_and_releases_nothing() {
     pod.kill_sidecar();
     pod.start_sidecar();
     assert!(!pod.has("fence"));
-    let flag = dead_in_time("restarted sidecar", &pod, &mut container);
+    let flag = dead_in_time("restarted sidecar", &[45], &pod, &mut container);
     assert_eq!((&flag["reason"], &flag["holding"]), (&"SidecarRestarted".into(), &held["holding"]));
     assert_eq!(pod.lease()["state"], "LOST");
     assert!(world.has_lease(), "the lease runs out by itself");
@@ -186,6 +191,6 @@ fn a_guard_that_is_stopped_acts_when_it_goes_on_and_the_holding_is_lost() {
     container.signal(Signal::STOP);
     pass(Duration::from_millis(2500));
     container.signal(Signal::CONT);
-    let flag = dead_in_time("stopped guard", &pod, &mut container);
+    let flag = dead_in_time("stopped guard", &[36], &pod, &mut container);
     assert_eq!(flag["reason"], "GuardGone");
 }

@@ -43,6 +43,7 @@ mod workload;
 pub use admission::WebhookChanged;
 pub use cluster::Cluster;
 pub use death::DeathWatch;
+pub use fencedlease_faults::matrix;
 pub use fencedlease_faults::{Counters, Direction, Fault, Snapshot};
 pub use flag::FlagWatch;
 pub use journal::{Journal, WRITES_JOURNAL};

@@ -4,6 +4,7 @@
 use anyhow::{Result, ensure};
 use fencedlease_cluster::progress::Progress;
 use fencedlease_end_to_end::late_write::{LateWrite, line_of};
+use fencedlease_end_to_end::matrix::shown;
 use fencedlease_end_to_end::{Direction, Fault, Stage, images, seconds};
 use serde_json::json;
 
@@ -38,8 +39,9 @@ fn a_late_write_is_refused_where_the_fence_is_checked() -> Result<()> {
         Ok(lines.contains(&late).then_some(lines))
     })?;
     ensure!(lines == [line_of(second.fence), late], "{lines:?}");
-    stage.eventually(seconds(20), "the refusal in PostgreSQL's log", |_| {
-        scene.database_refusal(first.fence)
-    })?;
-    Ok(())
+    let refused = "the refusal in PostgreSQL's log";
+    stage.eventually(seconds(20), refused, |_| scene.database_refusal(first.fence))?;
+    let outcome = "on Kubernetes, a write that the network kept until the next holder had written: refused by \
+                   PostgreSQL's trigger, and it overwrote where there was none";
+    Ok(shown(&[48], outcome)?)
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use fencedlease_crds::LastLoss;
+use fencedlease_end_to_end::matrix::shown;
 use fencedlease_end_to_end::{Direction, Fault, NodeShell, Pod, RedisBehindProxy, Stage, Workload, seconds};
 use fencedlease_wire::socket::LeaseView;
 use serde_json::{Value, json};
@@ -83,14 +84,23 @@ fn states(stage: &Stage, pod: &Pod<'_>, container: &str, program: &str) -> Resul
     Ok(NodeShell::on(stage, pod.node()?)?.run(script, &pids)?.split_whitespace().collect())
 }
 
-/// Holds the death to the deadline and prints by how much it was kept.
-fn in_time(what: &str, dead_at: Duration, deadline: Duration, noticed: Option<Duration>) {
+/// Holds the death to the deadline and says by how much it was kept, for rows of the fault matrix too.
+#[track_caller]
+fn in_time(
+    what: &str,
+    rows: &[u8],
+    dead_at: Duration,
+    deadline: Duration,
+    noticed: Option<Duration>,
+) -> Result<()> {
     let left = deadline.saturating_sub(dead_at);
-    match noticed {
-        Some(noticed) => println!("{what}: noticed to dead {noticed:?}, {left:?} left to the deadline"),
-        None => println!("{what}: nobody could notice it; {left:?} left to the deadline"),
-    }
+    let outcome = match noticed {
+        Some(noticed) => format!("noticed to dead {noticed:?}, {left:?} left to the deadline"),
+        None => format!("nobody could notice it; {left:?} left to the deadline"),
+    };
+    println!("{what}: {outcome}");
     assert!(dead_at + RESOLUTION < deadline, "{what}: dead at {dead_at:?}, deadline {deadline:?}");
+    Ok(shown(rows, &format!("on Kubernetes: {outcome}"))?)
 }
 
 /// What the status says of the loss of this fence, once death is proven.
@@ -185,7 +195,7 @@ fn a_holder_whose_renewals_are_dropped_is_dead_in_time_and_replaced() -> Result<
     let (loss, noticed) = reported(&stage, &holder, fence)?;
     assert_eq!((flag.reason.as_str(), loss.reason.as_str()), ("RenewalTimeout", "RenewalTimeout"));
     assert_eq!(flag.resource, format!("{}/report", stage.namespace()));
-    in_time("cut off", dead_at, Duration::from_millis(flag.deadline_boottime_ms), Some(noticed));
+    in_time("cut off", &[3], dead_at, Duration::from_millis(flag.deadline_boottime_ms), Some(noticed))?;
     follows_and_is_back(&stage, "cut off", &holder, fence, &standby)
 }
 
@@ -204,7 +214,7 @@ fn a_holder_whose_redis_hangs_is_dead_in_time_and_followed_when_it_goes_on() -> 
 
     let (loss, noticed) = reported(&stage, &holder, fence)?;
     assert_eq!((flag.reason.as_str(), loss.reason.as_str()), ("RenewalTimeout", "RenewalTimeout"));
-    in_time("Redis hung", dead_at, Duration::from_millis(flag.deadline_boottime_ms), Some(noticed));
+    in_time("Redis hung", &[13], dead_at, Duration::from_millis(flag.deadline_boottime_ms), Some(noticed))?;
     follows_and_is_back(&stage, "Redis hung", &holder, fence, &standby)
 }
 
@@ -224,7 +234,7 @@ fn a_killed_sidecar_is_a_loss_that_its_successor_reports() -> Result<()> {
     assert!(restarted.restarts("fencedlease")? >= 1);
     let (loss, noticed) = reported(&stage, &holder, fence)?;
     assert_eq!(loss.reason, "SidecarRestarted");
-    in_time("sidecar killed", dead_at, deadline?, Some(noticed));
+    in_time("sidecar killed", &[31], dead_at, deadline?, Some(noticed))?;
     follows_and_is_back(&stage, "sidecar killed", &holder, fence, &standby)
 }
 
@@ -240,7 +250,7 @@ fn a_stopped_sidecar_leaves_the_guard_to_act_alone_in_time() -> Result<()> {
     assert!(!stopped.is_empty() && stopped.chars().all(|state| state == 'T'), "{stopped}");
     let deadline = deadline_reckoned(&stage, &holder, &redis)?;
     let dead_at = death.seen()?;
-    in_time("sidecar stopped", dead_at, deadline, None);
+    in_time("sidecar stopped", &[30], dead_at, deadline, None)?;
     follows_and_is_back(&stage, "sidecar stopped", &holder, fence, &standby)
 }
 
@@ -256,7 +266,7 @@ fn a_lease_deleted_by_somebody_else_ends_the_work_without_grace() -> Result<()> 
     let (dead_at, flag) = (death.seen()?, flag.seen()?);
     let (loss, noticed) = reported(&stage, &holder, fence)?;
     assert_eq!((flag.reason.as_str(), loss.reason.as_str()), ("KeyGone", "KeyGone"));
-    in_time("key deleted", dead_at, Duration::from_millis(flag.deadline_boottime_ms), Some(noticed));
+    in_time("key deleted", &[23], dead_at, Duration::from_millis(flag.deadline_boottime_ms), Some(noticed))?;
     assert!(noticed < GRACE, "{noticed:?} from the loss to the death: that was with grace");
     ended_as_lost(&holder)?;
     let next = stage.holder_above("report", fence, seconds(40))?;
@@ -305,7 +315,7 @@ fn a_hostile_workload_with_a_setuid_child_is_dead_in_time_to_the_last_process() 
         assert_eq!(told, deadline, "socket and flag tell one deadline");
     }
     let (_, noticed) = reported(&stage, &holder, fence)?;
-    in_time(&format!("hostile, {count} processes"), dead_at, deadline, Some(noticed));
+    in_time(&format!("hostile, {count} processes"), &[37, 38], dead_at, deadline, Some(noticed))?;
     assert!(noticed >= GRACE, "it was to be killed after the grace, not {noticed:?} after the loss");
     follows_and_is_back(&stage, "hostile", &holder, fence, &standby)
 }
