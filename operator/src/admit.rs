@@ -2,6 +2,7 @@
 
 pub mod annotations;
 pub mod disruption;
+mod gates;
 pub mod lease;
 mod overlap;
 pub(crate) mod patch;

@@ -28,6 +28,7 @@ use crate::certificates::upkeep::Upkeep;
 use crate::endpoint::Endpoint;
 use crate::endpoint::caller::Callers;
 use crate::endpoint::credentials::InstallationSecret;
+use crate::gate_keys::GateKeys;
 use crate::inject::Installation;
 use crate::metrics::Metrics;
 use crate::serve::Server;
@@ -130,11 +131,14 @@ fn answer(tasks: &mut Tasks, shared: &Shared, feeds: Feeds, installation: Instal
     let (events, publishing) = events::events(Recorder::new(client.clone(), reporter), tasks.stop());
     tasks.add("events", publishing);
     let has_redis = installation.redis.is_some();
-    let statuses = Arc::new(Statuses::new(client.clone(), caches.clone(), events.clone(), has_redis));
+    let gate_keys = Arc::new(GateKeys::new(client.clone()));
+    let statuses =
+        Statuses::new(client.clone(), caches.clone(), events.clone(), gate_keys.clone(), has_redis);
+    let statuses = Arc::new(statuses);
     let tidy = Tidy::new(client.clone(), caches.clone());
     tasks.add(
         "controller",
-        controller::run(caches.leases.clone(), touched, Arc::clone(&statuses), tidy, tasks.stop()),
+        controller::run(caches.leases.clone(), touched, Arc::clone(&statuses), gate_keys, tidy, tasks.stop()),
     );
     let (refuse, refused) = mpsc::channel(REFUSALS);
     tasks.add(

@@ -18,6 +18,7 @@ use kube::runtime::reflector::Store;
 use tokio::sync::watch;
 
 use crate::cache::Touched;
+use crate::gate_keys::GateKeys;
 use crate::status::write::{Statuses, WriteError};
 use crate::tidy::Tidy;
 
@@ -35,6 +36,7 @@ const AT_A_TIME: u16 = 8;
 /// What a look needs.
 struct Looker {
     statuses: Arc<Statuses>,
+    gate_keys: Arc<GateKeys>,
     tidy: Tidy,
 }
 
@@ -43,6 +45,7 @@ pub async fn run(
     leases: Store<FencedLease>,
     touched: mpsc::Receiver<Touched>,
     statuses: Arc<Statuses>,
+    gate_keys: Arc<GateKeys>,
     tidy: Tidy,
     mut stop: watch::Receiver<bool>,
 ) {
@@ -56,7 +59,7 @@ pub async fn run(
             tracing::warn!(error = error as &dyn std::error::Error, "cannot keep a status");
             Action::requeue(AGAIN)
         },
-        Arc::new(Looker { statuses, tidy }),
+        Arc::new(Looker { statuses, gate_keys, tidy }),
         leases,
         queue.into_stream(),
         Config::default().debounce(DEBOUNCE).concurrency(AT_A_TIME),
@@ -73,6 +76,7 @@ pub async fn run(
 async fn look(lease: Arc<FencedLease>, looker: Arc<Looker>) -> Result<Action, WriteError> {
     let held = lease.status.as_ref().is_some_and(|status| status.holder.is_some());
     let (namespace, name) = (lease.namespace().unwrap_or_default(), lease.name_any());
+    looker.gate_keys.look(&lease).await;
     looker.statuses.refresh(lease).await?;
     looker.tidy.look(&namespace, &name, Timestamp::now()).await;
     Ok(Action::requeue(if held { LOOK_HELD } else { LOOK }))

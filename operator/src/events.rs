@@ -17,6 +17,9 @@ const QUEUE: usize = 512;
 /// The longest note that the API server takes is 1024 bytes.
 const LONGEST_NOTE: usize = 1000;
 
+/// What was done when a gate could not be told a fence.
+const RAISE: &str = "Raise";
+
 /// Something that users should hear of.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum News {
@@ -67,6 +70,21 @@ pub enum News {
     /// A pod was refused.
     Refused {
         /// The webhook's words.
+        message: String,
+    },
+    /// A pod could not raise its fence at a gate, so that it cannot work.
+    GateUnreachable {
+        /// The condition's words.
+        message: String,
+    },
+    /// A gate has stored a greater fence than Redis hands out.
+    GateAhead {
+        /// The condition's words.
+        message: String,
+    },
+    /// The key for the gates could not be made.
+    GateKeyMissing {
+        /// The condition's words.
         message: String,
     },
     /// Pods ask for the lease and are not guarded.
@@ -125,6 +143,11 @@ impl News {
                 lost(pod, *fence, *reason, message, dead_after_ms.zip(*before_deadline_ms), *dead_after_ms)
             }
             Self::Refused { message } => warning("Refused", "Admit".to_owned(), message.clone()),
+            Self::GateUnreachable { message } => {
+                warning("GateUnreachable", RAISE.to_owned(), message.clone())
+            }
+            Self::GateAhead { message } => warning("GateAhead", RAISE.to_owned(), message.clone()),
+            Self::GateKeyMissing { message } => warning("GateKeyMissing", RAISE.to_owned(), message.clone()),
             Self::UnguardedPods { message } => warning("UnguardedPods", "Guard".to_owned(), message.clone()),
             Self::RolloutMayHang { message } => {
                 warning("RolloutMayHang", "RollOut".to_owned(), message.clone())

@@ -10,6 +10,7 @@ pub mod controller;
 pub mod embedded_redis;
 pub mod endpoint;
 pub mod events;
+pub mod gate_keys;
 pub mod inject;
 pub mod installation;
 pub mod metrics;

@@ -8,9 +8,10 @@ use fencedlease_core::duration::{self, in_seconds};
 use fencedlease_crds::{
     FencedLease, FencedLeaseSpec, Phase, RedisSpec, RedisTls, StandbyMode, StandbyReadiness,
 };
-use fencedlease_wire::settings::TimingSettings;
+use fencedlease_wire::settings::{GateSettings, TimingSettings};
 
 use super::annotations::is_object_name;
+use super::gates;
 use super::problem::{Cause, Problem, Refusal};
 
 const MAX_HOLD: (Duration, Duration) = (Duration::from_mins(1), Duration::from_hours(720));
@@ -29,6 +30,8 @@ pub struct ResolvedLease {
     pub max_hold_warning_ms: u64,
     /// The FencedLease's own Redis.
     pub redis: Option<RedisSpec>,
+    /// The gates as the sidecar gets them.
+    pub gates: Vec<GateSettings>,
 }
 
 /// The spec, if every promise can be kept with it; else everything that is wrong with it.
@@ -39,6 +42,7 @@ pub fn resolve(spec: &FencedLeaseSpec) -> Result<ResolvedLease, Vec<Problem>> {
     if let Some(redis) = &spec.redis {
         problems.extend(redis_problems(redis));
     }
+    let gates = gates::resolve(&spec.gates, &mut problems);
     if spec.standby.mode == StandbyMode::Cold && spec.standby.readiness == StandbyReadiness::Ready {
         problems.push(Problem::new(
             "spec.standby.readiness",
@@ -50,7 +54,7 @@ pub fn resolve(spec: &FencedLeaseSpec) -> Result<ResolvedLease, Vec<Problem>> {
     match (timing, max_hold) {
         (Some((settings, timing)), Some((max_hold_ms, max_hold_warning_ms))) if problems.is_empty() => {
             let redis = spec.redis.clone();
-            Ok(ResolvedLease { settings, timing, max_hold_ms, max_hold_warning_ms, redis })
+            Ok(ResolvedLease { settings, timing, max_hold_ms, max_hold_warning_ms, redis, gates })
         }
         _ => Err(problems),
     }
@@ -71,18 +75,20 @@ pub fn review(
     let namespace = lease.metadata.namespace.as_deref().unwrap_or("default");
     let subject = format!("FencedLease {namespace}/{name} cannot be used");
     let refused = |problems| Refusal::new(Cause::Lease, subject.clone(), problems);
-    resolve(&lease.spec).map_err(refused)?;
+    let resolved = resolve(&lease.spec).map_err(refused)?;
     if lease.spec.redis.is_none() && !installation_has_redis {
         return Err(refused(vec![no_redis()]));
     }
-    let Some(old) = old else { return Ok(Vec::new()) };
+    let mut warnings: Vec<String> = gates::warning(&resolved.gates).into_iter().collect();
+    let Some(old) = old else { return Ok(warnings) };
     if old.spec.redis != lease.spec.redis && is_wanted(old) {
         return Err(refused(vec![redis_moves(old)]));
     }
-    Ok(vec![
+    warnings.push(
         "Pods that run already keep the FencedLease's old settings until they are replaced; status.outdatedPods counts them."
             .to_owned(),
-    ])
+    );
+    Ok(warnings)
 }
 
 /// What is said where a FencedLease has no Redis and the installation has none either.

@@ -11,6 +11,7 @@ use super::*;
 use crate::cache::caches;
 use crate::events::events;
 use crate::fake_api::FakeApi;
+use crate::gate_keys::GateKeys;
 use crate::serve::Server;
 
 const LEASE: &str = "/apis/fencedlease.dev/v1alpha1/namespaces/shop/fencedleases/report";
@@ -80,7 +81,8 @@ async fn ask(api: &FakeApi, head: &str, body: &str) -> Answer {
     let (stop, stopped) = watch::channel(false);
     let (caches, _) = caches();
     let (events, _) = events(Recorder::new(api.client(), "test".into()), stopped.clone());
-    let statuses = Arc::new(Statuses::new(api.client(), caches.clone(), events, true));
+    let gate_keys = Arc::new(GateKeys::new(api.client()));
+    let statuses = Arc::new(Statuses::new(api.client(), caches.clone(), events, gate_keys, true));
     let (_, bundle) = watch::channel("the bundle".to_owned());
     let endpoint = Endpoint::new(
         api.client(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fencedlease_core::duration::{format, in_seconds};
-use fencedlease_crds::FencedLease;
+use fencedlease_crds::{FencedLease, GateSpec};
 use fencedlease_wire::settings::{
     AfterLoss, CredentialSource, RedisSettings, RedisTls, RestartPolicy, SidecarSettings,
 };
@@ -16,6 +16,7 @@ use super::view::{Guarded, PodView};
 use super::{checks, resources, standby};
 use crate::admit::lease::{self, ResolvedLease};
 use crate::admit::{Problem, quantity};
+use crate::gate_keys;
 
 /// What Kubernetes takes where a pod does not say how long its end may take.
 const DEFAULT_TERMINATION_GRACE_SECONDS: i64 = 30;
@@ -36,6 +37,10 @@ pub(super) struct Plan<'a> {
     pub(super) redis_secret: Option<String>,
     /// What its TLS needs.
     pub(super) redis_tls: Option<&'a fencedlease_crds::RedisTls>,
+    /// The gates, whose authorities the sidecar needs.
+    pub(super) gates: &'a [GateSpec],
+    /// The Secret with the key that signs tickets for them.
+    pub(super) gate_key: Option<String>,
     pub(super) host_network: bool,
     pub(super) warnings: Vec<String>,
 }
@@ -83,7 +88,7 @@ pub(super) fn plan<'a>(
         after_loss,
         termination_grace_period_ms: termination_grace_seconds(&view.spec).saturating_mul(1000),
         floor: highest_fence(lease),
-        gates: Vec::new(),
+        gates: resolved.gates.clone(),
         endpoint: Some(installation.endpoint.clone()),
         lease_generation: lease.metadata.generation.unwrap_or_default(),
         admin_port: admin_port(&view.spec),
@@ -104,6 +109,8 @@ pub(super) fn plan<'a>(
             .as_ref()
             .and_then(|own| Some(own.auth.as_ref()?.secret_ref.name.clone())),
         redis_tls: lease.spec.redis.as_ref().and_then(|own| own.tls.as_ref()),
+        gates: &lease.spec.gates,
+        gate_key: (!lease.spec.gates.is_empty()).then(|| gate_keys::secret_name(name)),
         host_network: view.spec.host_network == Some(true),
         guarded,
         warnings,

@@ -1,7 +1,7 @@
 //! What does the sidecar look like in a pod? Every default that the API server would fill in stands here, so
 //! that a pod which comes again is found equal.
 
-use fencedlease_crds::{AuthoritiesKind, RedisTls};
+use fencedlease_crds::{AuthoritiesKind, AuthoritiesReference, GateSpec, RedisTls};
 use fencedlease_wire::paths;
 use serde_json::{Value, json};
 
@@ -11,6 +11,7 @@ use super::names::{
 };
 use super::plan::Plan;
 use super::resources;
+use crate::gate_keys;
 
 /// Where Kubernetes mounts its own token into every container that has nothing mounted there.
 const KUBERNETES_TOKEN_DIR: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -80,6 +81,11 @@ pub(super) fn volumes(plan: &Plan<'_>) -> Vec<Value> {
         sources.push(json!({"secret": {"name": secret, "items": item("username"), "optional": true}}));
     }
     sources.extend(plan.redis_tls.into_iter().flat_map(tls_files));
+    if let Some(secret) = &plan.gate_key {
+        let items = [json!({"key": gate_keys::KEY, "path": below_credentials(paths::GATE_KEY_FILE)})];
+        sources.push(json!({"secret": {"name": secret, "items": items}}));
+    }
+    sources.extend(plan.gates.iter().filter_map(gate_authorities));
     let in_memory = |limit: &str| json!({"medium": "Memory", "sizeLimit": limit});
     vec![
         json!({"name": SHARED_VOLUME, "emptyDir": in_memory("64Mi")}),
@@ -93,18 +99,30 @@ fn tls_files(tls: &RedisTls) -> Vec<Value> {
     let folder = last_part(paths::REDIS_TLS_DIR);
     let item = |key: &str, name: &str| json!({"key": key, "path": format!("{folder}/{name}")});
     let mut sources = Vec::new();
-    if let Some(authorities) = &tls.ca_ref {
-        let kind = match authorities.kind {
-            AuthoritiesKind::ConfigMap => "configMap",
-            AuthoritiesKind::Secret => "secret",
-        };
-        sources.push(json!({kind: {"name": authorities.name, "items": [item(&authorities.key, "ca.crt")]}}));
+    if let Some(from) = &tls.ca_ref {
+        sources.push(authorities(from, folder));
     }
     if let Some(own) = &tls.client_cert_secret_ref {
         let items = [item("tls.crt", "tls.crt"), item("tls.key", "tls.key")];
         sources.push(json!({"secret": {"name": own.name, "items": items}}));
     }
     sources
+}
+
+/// The certificate authorities of a gate that has its own.
+fn gate_authorities(gate: &GateSpec) -> Option<Value> {
+    let folder = format!("{}/{}", below_credentials(paths::GATE_TLS_DIR), gate.name);
+    gate.ca_ref.as_ref().map(|from| authorities(from, &folder))
+}
+
+/// Certificate authorities as the file `ca.crt` of a folder.
+fn authorities(from: &AuthoritiesReference, folder: &str) -> Value {
+    let kind = match from.kind {
+        AuthoritiesKind::ConfigMap => "configMap",
+        AuthoritiesKind::Secret => "secret",
+    };
+    let item = json!({"key": from.key, "path": format!("{folder}/ca.crt")});
+    json!({kind: {"name": from.name, "items": [item]}})
 }
 
 fn environment(settings: &str) -> Value {
@@ -131,6 +149,11 @@ fn probe(path: &str, port: u16, failures: i32) -> Value {
 /// The text in a form that the kubelet's `$(VARIABLE)` expansion turns back into it.
 pub(super) fn literal(text: &str) -> String {
     text.replace('$', "$$")
+}
+
+/// Where a file or folder lies in the volume of [`CREDENTIALS_DIR`].
+fn below_credentials(path: &str) -> &str {
+    path.strip_prefix(CREDENTIALS_DIR).unwrap_or(path).trim_start_matches('/')
 }
 
 fn last_part(path: &str) -> &str {

@@ -11,7 +11,7 @@ use fencedlease_crds::{
     FencedLease, FencedLeaseSpec, FencedLeaseStatus, RedisAuth, RedisSpec, SecretReference,
 };
 use fencedlease_wire::SidecarSettings;
-use fencedlease_wire::settings::{CredentialSource, EndpointSettings, RedisTls};
+use fencedlease_wire::settings::{CredentialSource, EndpointSettings, GateSettings, RedisTls};
 use serde_json::{Value, json};
 
 use super::{Injected, Installation, InstallationRedis, Resources, SidecarImage, inject};
@@ -204,6 +204,42 @@ fn what_tls_to_redis_needs_is_mounted_into_the_sidecar_alone() {
     let items = [json!({"key": "root.pem", "path": "redis-tls/ca.crt"})];
     let source = &pod["spec"]["volumes"][2]["projected"]["sources"][1];
     assert_eq!(*source, json!({"secret": {"name": "ca", "items": items}}));
+}
+
+#[test]
+fn gates_bring_their_key_and_authorities_to_the_sidecar_alone() {
+    let gates = json!([
+        {"name": "reports", "url": "https://gate.shop.svc:8443", "caRef": {"name": "gate-ca"}},
+        {"name": "archive", "url": "https://archive.example"},
+        {"name": "old", "url": "https://old:1", "caRef": {"kind": "Secret", "name": "old-tls", "key": "root.pem"}},
+    ]);
+    let pod = with_lease(|lease| lease.spec.gates = serde_json::from_value(gates).unwrap());
+    let gate = |name: &str, url: &str, own_authorities| GateSettings {
+        name: name.to_owned(),
+        url: url.to_owned(),
+        own_authorities,
+    };
+    let expected = [
+        gate("reports", "https://gate.shop.svc:8443", true),
+        gate("archive", "https://archive.example:443", false),
+        gate("old", "https://old:1", true),
+    ];
+    assert_eq!(settings(&pod).gates, expected);
+    let source = |kind: &str, name: &str, key: &str, path: &str| json!({kind: {"name": name, "items": [{"key": key, "path": path}]}});
+    let sources = pod["spec"]["volumes"][2]["projected"]["sources"].as_array().unwrap();
+    assert_eq!(
+        sources[1..],
+        [
+            source("secret", "report-gate-key", "key", "gate-key/key"),
+            source("configMap", "gate-ca", "ca.crt", "gate-tls/reports/ca.crt"),
+            source("secret", "old-tls", "root.pem", "gate-tls/old/ca.crt"),
+        ]
+    );
+    assert_eq!(pod["spec"]["initContainers"][0]["volumeMounts"][2]["readOnly"], true);
+    let app = pod["spec"]["containers"][0]["volumeMounts"].to_string();
+    assert!(!app.contains("credentials"), "{app}");
+    let without = guarded(&super::tests::pod()).to_string();
+    assert!(!without.contains("gate"), "{without}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Which conditions does a FencedLease have? Pure. The reasons are a closed list that users may match on.
 
 use fencedlease_crds::{ConditionType, FencedLeaseStatus, Phase};
-use fencedlease_wire::endpoint::RedisStandingKind;
+use fencedlease_wire::endpoint::{GatesStandingKind, RedisStandingKind};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
@@ -14,6 +14,9 @@ const REFUSAL_REFRESHED: SignedDuration = SignedDuration::from_mins(10);
 /// How many names a message lists.
 const MOST_NAMES: usize = 5;
 
+/// The reason of GatesReady where the operator could not make the key.
+const KEY_MISSING: &str = "GateKeyMissing";
+
 /// A condition before it is compared with the one that stands.
 struct Verdict {
     of: ConditionType,
@@ -25,10 +28,13 @@ struct Verdict {
 /// The conditions of `status`, whose phase and holder are settled already.
 pub fn conditions(status: &FencedLeaseStatus, facts: &Facts, now: Timestamp) -> Vec<Condition> {
     let redis = redis_reachable(status, facts);
+    let gates = facts.has_gates.then(|| gates_ready(status, facts));
     let admission = admission(status, facts, now);
-    let ready = ready(facts, &redis, &admission);
-    let verdicts = [ready, held(status, facts), redis, fence_durable(), pods_current(facts), admission];
-    verdicts.into_iter().map(|verdict| stamp(verdict, status, facts, now)).collect()
+    let causes = [Some(&redis), gates.as_ref(), Some(&admission)];
+    let ready = ready(facts, causes.into_iter().flatten());
+    let before = [ready, held(status, facts), redis, fence_durable()];
+    let after = [pods_current(facts), admission];
+    before.into_iter().chain(gates).chain(after).map(|verdict| stamp(verdict, status, facts, now)).collect()
 }
 
 /// The condition that stands in `status`.
@@ -36,16 +42,14 @@ pub fn standing(status: &FencedLeaseStatus, of: ConditionType) -> Option<&Condit
     status.conditions.iter().find(|condition| condition.type_ == of.as_str())
 }
 
-fn ready(facts: &Facts, redis: &Verdict, admission: &Verdict) -> Verdict {
+fn ready<'a>(facts: &Facts, mut causes: impl Iterator<Item = &'a Verdict>) -> Verdict {
     if let Err(why) = &facts.timing {
         return verdict(ConditionType::Ready, "False", "Invalid", why.clone());
     }
-    for cause in [redis, admission] {
-        if cause.status == "False" {
-            return verdict(ConditionType::Ready, "False", &cause.reason, cause.message.clone());
-        }
+    match causes.find(|cause| cause.status == "False") {
+        Some(cause) => verdict(ConditionType::Ready, "False", &cause.reason, cause.message.clone()),
+        None => verdict(ConditionType::Ready, "True", "AsSpecified", "A pod can hold the lease."),
     }
-    verdict(ConditionType::Ready, "True", "AsSpecified", "A pod can hold the lease.")
 }
 
 fn held(status: &FencedLeaseStatus, facts: &Facts) -> Verdict {
@@ -87,20 +91,50 @@ fn redis_reachable(status: &FencedLeaseStatus, facts: &Facts) -> Verdict {
             verdict(of, "False", reason, format!("{}. {remedy}", redis.message.trim_end_matches('.')))
         };
     }
-    match standing(status, of) {
-        // What pods said that are gone says nothing of today.
-        Some(known) if !facts.pods.alive.is_empty() && known.reason != "NotConfigured" => Verdict {
-            of,
-            status: match known.status.as_str() {
-                "True" => "True",
-                "False" => "False",
-                _ => "Unknown",
-            },
-            reason: known.reason.clone(),
-            message: known.message.clone(),
-        },
-        _ => verdict(of, "Unknown", "NoReport", "No pod has asked Redis yet."),
+    said_before(status, facts, of, "NotConfigured")
+        .unwrap_or_else(|| verdict(of, "Unknown", "NoReport", "No pod has asked Redis yet."))
+}
+
+fn gates_ready(status: &FencedLeaseStatus, facts: &Facts) -> Verdict {
+    let of = ConditionType::GatesReady;
+    if let Some(problem) = &facts.gate_key_problem {
+        return verdict(of, "False", KEY_MISSING, problem.clone());
     }
+    let Some(gates) = &facts.gates else {
+        return said_before(status, facts, of, KEY_MISSING).unwrap_or_else(|| {
+            verdict(of, "Unknown", "NoReport", "No pod has raised a fence at the gates yet.")
+        });
+    };
+    let message = gates.message.clone();
+    match gates.kind {
+        GatesStandingKind::Raised | GatesStandingKind::NotAsked => {
+            verdict(of, "True", "Raised", "Every gate has stored the fence.")
+        }
+        GatesStandingKind::GateUnreachable => verdict(of, "False", "GateUnreachable", message),
+        GatesStandingKind::GateAhead => verdict(of, "False", "GateAhead", message),
+    }
+}
+
+/// What the pods said before, unless it was the operator that said `of_ours`.
+fn said_before(
+    status: &FencedLeaseStatus,
+    facts: &Facts,
+    of: ConditionType,
+    of_ours: &str,
+) -> Option<Verdict> {
+    // What pods said that are gone says nothing of today.
+    let known =
+        standing(status, of).filter(|known| !facts.pods.alive.is_empty() && known.reason != of_ours)?;
+    Some(Verdict {
+        of,
+        status: match known.status.as_str() {
+            "True" => "True",
+            "False" => "False",
+            _ => "Unknown",
+        },
+        reason: known.reason.clone(),
+        message: known.message.clone(),
+    })
 }
 
 fn redis_reason(kind: RedisStandingKind) -> (&'static str, &'static str) {

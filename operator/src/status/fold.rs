@@ -1,7 +1,9 @@
 //! What does a report change? A pure function: the greater fence wins, and what ended with a fence stays ended.
 
 use fencedlease_crds::{FencedLeaseStatus, GuardKind, Holder, LastLoss, Workload};
-use fencedlease_wire::endpoint::{Fact, RedisStanding, RedisStandingKind, Report, Standing};
+use fencedlease_wire::endpoint::{
+    Fact, GatesStanding, GatesStandingKind, RedisStanding, RedisStandingKind, Report, Standing,
+};
 use fencedlease_wire::{Fence, HoldingId};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -30,11 +32,13 @@ pub struct Folded {
     pub news: Vec<News>,
     /// How Redis stands, where this pod's word counts for the lease.
     pub redis: Option<RedisStanding>,
+    /// How the gates stand, where this pod's word counts for the lease.
+    pub gates: Option<GatesStanding>,
 }
 
 /// Takes `report` into `status`.
 pub fn fold(status: &FencedLeaseStatus, report: &Report, from: &Reporter, now: Timestamp) -> Folded {
-    let mut folded = Folded { status: status.clone(), news: Vec::new(), redis: None };
+    let mut folded = Folded { status: status.clone(), news: Vec::new(), redis: None, gates: None };
     match &report.fact {
         Fact::Acquired { fence, holding, waited_ms, previous_holder, handover_ms } => {
             let previous_fence = status.fence;
@@ -51,6 +55,10 @@ pub fn fold(status: &FencedLeaseStatus, report: &Report, from: &Reporter, now: T
             }
             if status_is_of(&folded.status, from) {
                 folded.redis = Some(connected());
+                // A pod that knows of the gates in the spec is ACTIVE only once each of them has stored its fence.
+                if status.observed_generation == Some(report.lease_generation) {
+                    folded.gates = Some(raised());
+                }
             }
         }
         Fact::Lost { fence, reason, message, dead_after_ms, before_deadline_ms, .. } => {
@@ -87,7 +95,7 @@ pub fn fold(status: &FencedLeaseStatus, report: &Report, from: &Reporter, now: T
                 });
             }
         }
-        Fact::Standing { standing, highest_fence, redis, gates: _ } => {
+        Fact::Standing { standing, highest_fence, redis, gates } => {
             let has_holder = folded.status.holder.is_some();
             folded.status.stands(standing, report, from, now);
             folded.status.knows(*highest_fence);
@@ -96,6 +104,8 @@ pub fn fold(status: &FencedLeaseStatus, report: &Report, from: &Reporter, now: T
             if counts && redis.kind != RedisStandingKind::NotAsked {
                 folded.redis = Some(redis.clone());
             }
+            let asked = gates.as_ref().filter(|gates| gates.kind != GatesStandingKind::NotAsked);
+            folded.gates = asked.filter(|_| counts).cloned();
         }
         Fact::Gone => folded.status.vacated_by(from),
     }
@@ -223,6 +233,10 @@ fn holds(status: &FencedLeaseStatus, fence: Fence) -> bool {
 
 fn connected() -> RedisStanding {
     RedisStanding { kind: RedisStandingKind::Connected, message: String::new() }
+}
+
+fn raised() -> GatesStanding {
+    GatesStanding { kind: GatesStandingKind::Raised, message: String::new() }
 }
 
 /// A fence has at most 15 digits, so it always fits.

@@ -3,7 +3,7 @@
 use fencedlease_core::Timing;
 use fencedlease_core::duration;
 use fencedlease_crds::{FencedLeaseStatus, Phase, ResolvedTiming};
-use fencedlease_wire::endpoint::{RedisStanding, STANDING_INTERVAL_SECONDS};
+use fencedlease_wire::endpoint::{GatesStanding, RedisStanding, STANDING_INTERVAL_SECONDS};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::conditions::conditions;
@@ -24,6 +24,12 @@ pub struct Facts {
     pub has_redis: bool,
     /// What a sidecar just said of Redis.
     pub redis: Option<RedisStanding>,
+    /// Whether the spec names gates.
+    pub has_gates: bool,
+    /// What a sidecar just said of the gates.
+    pub gates: Option<GatesStanding>,
+    /// Why the key for the gates could not be made.
+    pub gate_key_problem: Option<String>,
     /// The pods.
     pub pods: PodsSummary,
     /// Pods that ask for the lease and are not injected.

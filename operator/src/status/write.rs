@@ -5,18 +5,19 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fencedlease_crds::{ConditionType, FencedLease, FencedLeaseStatus};
-use fencedlease_wire::endpoint::{RedisStanding, Report};
+use fencedlease_wire::endpoint::{GatesStanding, RedisStanding, Report};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client, ResourceExt as _};
 
 use super::conditions::standing;
-use super::fold::{Reporter, fold};
+use super::fold::{Folded, Reporter, fold};
 use super::order::Order;
 use super::pods::{facts, summarize};
 use super::settle::{Facts, settle};
 use crate::admit::lease::resolve;
 use crate::cache::Caches;
 use crate::events::{Events, News, lease_reference, pod_reference};
+use crate::gate_keys::GateKeys;
 use crate::unguarded::Unguarded;
 
 /// How often another writer may come first.
@@ -28,6 +29,7 @@ pub struct Statuses {
     caches: Caches,
     events: Events,
     unguarded: Unguarded,
+    gate_keys: Arc<GateKeys>,
     order: Mutex<Order>,
     installation_has_redis: bool,
 }
@@ -58,15 +60,22 @@ struct Change {
     status: FencedLeaseStatus,
     news: Vec<News>,
     redis: Option<RedisStanding>,
+    gates: Option<GatesStanding>,
     refusal: Option<String>,
 }
 
 impl Statuses {
     /// Statuses written by `client` from what `caches` and reports say.
-    pub fn new(client: Client, caches: Caches, events: Events, installation_has_redis: bool) -> Self {
+    pub fn new(
+        client: Client,
+        caches: Caches,
+        events: Events,
+        gate_keys: Arc<GateKeys>,
+        installation_has_redis: bool,
+    ) -> Self {
         let unguarded = Unguarded::new(client.clone());
         let order = Mutex::default();
-        Self { client, caches, events, unguarded, order, installation_has_redis }
+        Self { client, caches, events, unguarded, gate_keys, order, installation_has_redis }
     }
 
     /// Takes a sidecar's report in.
@@ -83,7 +92,8 @@ impl Statuses {
         let pod = pod_reference(&report.namespace, &report.pod_name, &from.pod_uid);
         self.change(lease, Some(&pod), |status, now| {
             let folded = fold(status, report, from, now);
-            Change { status: folded.status, news: folded.news, redis: folded.redis, refusal: None }
+            let Folded { status, news, redis, gates } = folded;
+            Change { status, news, redis, gates, refusal: None }
         })
         .await
     }
@@ -117,9 +127,10 @@ impl Statuses {
         for _ in 0..MOST_CONFLICTS {
             let now = Timestamp::now();
             let old = lease.status.clone().unwrap_or_default();
-            let Change { status, mut news, redis, refusal } = change(&old, now);
-            let facts = self.facts(&lease, &status, unguarded.clone(), redis, refusal, now);
-            let status = settle(&status, &facts, now);
+            let mut change = change(&old, now);
+            let facts = self.facts(&lease, &mut change, unguarded.clone(), now);
+            let status = settle(&change.status, &facts, now);
+            let mut news = change.news;
             if lease.status.as_ref() == Some(&status) {
                 self.tell(&news, &lease, pod);
                 return Ok(());
@@ -148,15 +159,13 @@ impl Statuses {
     fn facts(
         &self,
         lease: &FencedLease,
-        status: &FencedLeaseStatus,
+        change: &mut Change,
         unguarded: Vec<String>,
-        redis: Option<RedisStanding>,
-        refusal: Option<String>,
         now: Timestamp,
     ) -> Facts {
         let (namespace, name) = (lease.namespace().unwrap_or_default(), lease.name_any());
         let pods: Vec<_> = self.caches.pods_of(&namespace, &name).iter().map(|pod| facts(pod)).collect();
-        let holder = status.holder.as_ref().map(|holder| holder.pod_uid.as_str());
+        let holder = change.status.holder.as_ref().map(|holder| holder.pod_uid.as_str());
         let timing = resolve(&lease.spec)
             .map(|resolved| resolved.timing)
             .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
@@ -164,10 +173,13 @@ impl Statuses {
             generation: lease.metadata.generation,
             timing,
             has_redis: lease.spec.redis.is_some() || self.installation_has_redis,
-            redis,
+            redis: change.redis.take(),
+            has_gates: !lease.spec.gates.is_empty(),
+            gates: change.gates.take(),
+            gate_key_problem: self.gate_keys.problem_of(lease),
             pods: summarize(&pods, lease.metadata.generation, holder, now),
             unguarded,
-            refusal,
+            refusal: change.refusal.take(),
         }
     }
 
@@ -196,15 +208,21 @@ impl Statuses {
     }
 }
 
-/// What users should hear of because a condition's reason has turned.
-fn turned(old: &FencedLeaseStatus, new: &FencedLeaseStatus) -> Option<News> {
-    let of = ConditionType::PodsCurrent;
+/// What users should hear of because conditions' reasons have turned.
+fn turned(old: &FencedLeaseStatus, new: &FencedLeaseStatus) -> impl Iterator<Item = News> {
+    [ConditionType::GatesReady, ConditionType::PodsCurrent].into_iter().filter_map(|of| turn(old, new, of))
+}
+
+fn turn(old: &FencedLeaseStatus, new: &FencedLeaseStatus, of: ConditionType) -> Option<News> {
     let condition = standing(new, of)?;
     if standing(old, of).is_some_and(|old| old.reason == condition.reason) {
         return None;
     }
     let message = condition.message.clone();
     match condition.reason.as_str() {
+        "GateUnreachable" => Some(News::GateUnreachable { message }),
+        "GateAhead" => Some(News::GateAhead { message }),
+        "GateKeyMissing" => Some(News::GateKeyMissing { message }),
         "UnguardedPods" => Some(News::UnguardedPods { message }),
         "RolloutMayHang" => Some(News::RolloutMayHang { message }),
         _ => None,

@@ -67,6 +67,7 @@ fn the_operator_may_do_what_it_does_and_nothing_else() -> Result<()> {
         "fencedlease.dev fencedleases/status update",
         "pods get,list,watch,delete",
         "policy poddisruptionbudgets list",
+        "secrets create",
         "authentication.k8s.io tokenreviews create",
         "events.k8s.io events create,patch",
         "admissionregistration.k8s.io mutatingwebhookconfigurations,validatingwebhookconfigurations \

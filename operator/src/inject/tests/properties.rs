@@ -170,13 +170,20 @@ fn mutate(pod: &mut Value, how: usize) {
 
 proptest! {
     #[test]
-    fn nothing_but_ours_is_changed_and_a_second_time_nothing_at_all(pod in pod(), rules in any::<bool>()) {
+    fn nothing_but_ours_is_changed_and_a_second_time_nothing_at_all(
+        pod in pod(), rules in any::<bool>(), gates in any::<bool>()
+    ) {
         let mut installation = installation();
         installation.restart_rules_work = rules;
-        let first = inject(&pod, &lease(), "shop", &installation).unwrap();
+        let mut lease = lease();
+        if gates {
+            let gate = json!([{"name": "g", "url": "https://g", "caRef": {"name": "ca"}}]);
+            lease.spec.gates = serde_json::from_value(gate).unwrap();
+        }
+        let first = inject(&pod, &lease, "shop", &installation).unwrap();
         let once = patched(&pod, &first);
         prop_assert_eq!(rest(&once, true), rest(&pod, false));
-        let second = inject(&once, &lease(), "shop", &installation).unwrap();
+        let second = inject(&once, &lease, "shop", &installation).unwrap();
         prop_assert_eq!(second.patch.0, vec![]);
         prop_assert_eq!(second.warnings, first.warnings);
     }

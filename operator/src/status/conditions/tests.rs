@@ -1,5 +1,5 @@
 use fencedlease_crds::{FencedLeaseSpec, Workload};
-use fencedlease_wire::endpoint::RedisStanding;
+use fencedlease_wire::endpoint::{GatesStanding, RedisStanding};
 
 use super::*;
 use crate::admit::lease::resolve;
@@ -16,6 +16,9 @@ fn facts() -> Facts {
         timing: Ok(resolve(&FencedLeaseSpec::default()).unwrap().timing),
         has_redis: true,
         redis: None,
+        has_gates: false,
+        gates: None,
+        gate_key_problem: None,
         pods: PodsSummary {
             alive: ["uid-of-a".to_owned()].into(),
             standbys: vec!["a".to_owned()],
@@ -50,7 +53,54 @@ fn a_fresh_lease_is_ready_best_effort_and_has_asked_nobody() {
     assert_eq!(reason(&status, ConditionType::FenceDurable), "False/BestEffort");
     assert_eq!(reason(&status, ConditionType::PodsCurrent), "True/UpToDate");
     assert_eq!(reason(&status, ConditionType::AdmissionOk), "True/Admitted");
-    assert_eq!(status.conditions.len(), 6);
+    assert_eq!(status.conditions.len(), 6, "what there is no gate for has no condition");
+}
+
+fn gates(kind: GatesStandingKind, message: &str) -> Facts {
+    let gates = Some(GatesStanding { kind, message: message.to_owned() });
+    Facts { has_gates: true, gates, ..facts() }
+}
+
+#[test]
+fn a_gate_that_cannot_be_told_makes_the_lease_unready_in_the_sidecars_words() {
+    let of = ConditionType::GatesReady;
+    let fresh = settle(&FencedLeaseStatus::default(), &Facts { has_gates: true, ..facts() }, at(0));
+    assert_eq!(reason(&fresh, of), "Unknown/NoReport");
+    assert_eq!(reason(&fresh, ConditionType::Ready), "True/AsSpecified");
+    for (kind, word) in
+        [(GatesStandingKind::GateUnreachable, "GateUnreachable"), (GatesStandingKind::GateAhead, "GateAhead")]
+    {
+        let said = "gate reports (https://gate:8443) does not answer: see that it runs";
+        let down = settle(&fresh, &gates(kind, said), at(0));
+        assert_eq!(shown(&down, of), ("False".into(), word.into(), said.into()));
+        assert_eq!(shown(&down, ConditionType::Ready), ("False".into(), word.into(), said.into()));
+        let silent = Facts { has_gates: true, ..facts() };
+        assert_eq!(
+            reason(&settle(&down, &silent, at(10)), of),
+            format!("False/{word}"),
+            "until it is told anew"
+        );
+        let up = settle(&down, &gates(GatesStandingKind::Raised, ""), at(20));
+        assert_eq!(reason(&up, of), "True/Raised");
+        assert_eq!(reason(&up, ConditionType::Ready), "True/AsSpecified");
+        let alone = Facts { pods: PodsSummary::default(), ..silent };
+        assert_eq!(reason(&settle(&down, &alone, at(10)), of), "Unknown/NoReport");
+        let removed = settle(&down, &facts(), at(30));
+        assert!(standing(&removed, of).is_none(), "the spec names no gates any more");
+        assert_eq!(reason(&removed, ConditionType::Ready), "True/AsSpecified");
+    }
+}
+
+#[test]
+fn a_key_that_could_not_be_made_is_said_until_it_is_there() {
+    let of = ConditionType::GatesReady;
+    let problem = Some("The operator cannot make the Secret".to_owned());
+    let missing = Facts { gate_key_problem: problem, ..gates(GatesStandingKind::Raised, "") };
+    let status = settle(&FencedLeaseStatus::default(), &missing, at(0));
+    assert_eq!(reason(&status, of), "False/GateKeyMissing");
+    assert_eq!(reason(&status, ConditionType::Ready), "False/GateKeyMissing");
+    let made = settle(&status, &Facts { has_gates: true, ..facts() }, at(5));
+    assert_eq!(reason(&made, of), "Unknown/NoReport");
 }
 
 #[test]

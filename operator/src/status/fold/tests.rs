@@ -193,6 +193,35 @@ fn while_there_is_a_holder_only_its_word_on_redis_counts() {
     assert_eq!(not_asked.redis, None);
 }
 
+fn raised_at(standing: Standing, kind: GatesStandingKind) -> Fact {
+    let gates = GatesStanding { kind, message: "reports said so".to_owned() };
+    Fact::Standing { standing, highest_fence: None, redis: connected(), gates: Some(gates) }
+}
+
+#[test]
+fn while_there_is_a_holder_only_its_word_on_gates_counts() {
+    let status = held_by("a", 7);
+    let down = GatesStandingKind::GateUnreachable;
+    assert_eq!(take(&status, "b", raised_at(Standing::Waiting, down), 1).gates, None);
+    let holding = Standing::Holding { fence: fence(7), holding: holding(1) };
+    assert_eq!(take(&status, "a", raised_at(holding, down), 1).gates.unwrap().kind, down);
+    let nobody = FencedLeaseStatus::default();
+    assert_eq!(take(&nobody, "b", raised_at(Standing::Waiting, down), 1).gates.unwrap().kind, down);
+    let not_asked = take(&nobody, "b", raised_at(Standing::Waiting, GatesStandingKind::NotAsked), 1);
+    assert_eq!(not_asked.gates, None, "a standby that has not tried knows nothing");
+}
+
+#[test]
+fn a_pod_that_knows_of_the_present_gates_has_raised_its_fence_when_it_holds() {
+    let seen = |generation| FencedLeaseStatus {
+        observed_generation: Some(generation),
+        ..FencedLeaseStatus::default()
+    };
+    let gates = take(&seen(1), "a", acquired(7), 0).gates.unwrap();
+    assert_eq!(gates.kind, GatesStandingKind::Raised);
+    assert_eq!(take(&seen(2), "a", acquired(7), 0).gates, None, "it was made before the gates were changed");
+}
+
 #[test]
 fn the_highest_fence_never_falls() {
     let known = Fact::Standing {

@@ -23,7 +23,8 @@ fn world() -> World {
     let (stop, stopped) = watch::channel(false);
     let (caches, _) = caches();
     let (events, _) = events(Recorder::new(api.client(), "test".into()), stopped);
-    let statuses = Statuses::new(api.client(), caches, events, true);
+    let gate_keys = Arc::new(GateKeys::new(api.client()));
+    let statuses = Statuses::new(api.client(), caches, events, gate_keys, true);
     let mut lease = FencedLease::new("report", FencedLeaseSpec::default());
     lease.metadata.namespace = Some("shop".to_owned());
     lease.metadata.generation = Some(1);
@@ -112,4 +113,31 @@ async fn a_refusal_is_in_the_status() {
         (condition.reason.as_str(), condition.message.as_str()),
         ("PodsRefused", "Pod x cannot be guarded")
     );
+}
+
+#[test]
+fn a_gate_that_fails_is_news_once_and_again_after_it_was_well() {
+    let status = |reason: &str| {
+        let condition = json!({"type": "GatesReady", "status": "x", "reason": reason, "message": format!("it is {reason}"), "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        FencedLeaseStatus {
+            conditions: vec![serde_json::from_value(condition).unwrap()],
+            ..FencedLeaseStatus::default()
+        }
+    };
+    let news = |old: &str, new: &str| turned(&status(old), &status(new)).collect::<Vec<_>>();
+    let words = |message: &str| message.to_owned();
+    for (reason, expected) in [
+        ("GateUnreachable", News::GateUnreachable { message: words("it is GateUnreachable") }),
+        ("GateAhead", News::GateAhead { message: words("it is GateAhead") }),
+        ("GateKeyMissing", News::GateKeyMissing { message: words("it is GateKeyMissing") }),
+    ] {
+        assert_eq!(news("Raised", reason), std::slice::from_ref(&expected));
+        assert_eq!(news(reason, reason), []);
+        assert_eq!(news(reason, "Raised"), []);
+        let shown = expected.words("shop/report", "report-a");
+        assert!(
+            shown.warning && shown.reason == reason && shown.note == format!("it is {reason}"),
+            "{shown:?}"
+        );
+    }
 }
