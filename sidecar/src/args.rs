@@ -66,6 +66,12 @@ pub struct HoldArgs {
     /// Where what TLS to Redis needs is mounted.
     #[arg(long, default_value = paths::REDIS_TLS_DIR)]
     pub redis_tls_dir: PathBuf,
+    /// The file with the key that signs tickets for gates.
+    #[arg(long, default_value = paths::GATE_KEY_FILE)]
+    pub gate_key_file: PathBuf,
+    /// Where gates' certificate authorities are mounted: NAME/ca.crt for each gate that has its own.
+    #[arg(long, default_value = paths::GATE_TLS_DIR)]
+    pub gate_tls_dir: PathBuf,
 }
 
 /// What *guard* is started with.
@@ -113,6 +119,16 @@ pub struct ExecArgs {
     /// The name that Redis's certificate must have. Default: the host of --redis.
     #[arg(long)]
     pub redis_server_name: Option<String>,
+    /// NAME=URL: a gate in front of the resource, which stores the fence before the command is started. May stand more
+    /// than once.
+    #[arg(long, requires = "gate_key_file")]
+    pub gate: Vec<String>,
+    /// The file with the key of this lease, as the gates have it: 64 hexadecimal digits.
+    #[arg(long, requires = "gate")]
+    pub gate_key_file: Option<PathBuf>,
+    /// PEM file with the authorities of the gates' certificates. Default: those that browsers trust.
+    #[arg(long, requires = "gate")]
+    pub gate_ca_file: Option<PathBuf>,
     /// What keeps leases of one Redis apart; that of a cluster, to share a lease with its pods.
     #[arg(long, default_value = "exec")]
     pub installation: String,

@@ -85,6 +85,14 @@ fn supervise(args: &ExecArgs, settings: &str) -> anyhow::Result<Outcome> {
     if let Some(folder) = &args.redis_tls_dir {
         hold.arg("--redis-tls-dir").arg(folder);
     }
+    if let Some(file) = &args.gate_key_file {
+        hold.arg("--gate-key-file").arg(file);
+    }
+    if let Some(file) = &args.gate_ca_file {
+        let names = args.gate.iter().filter_map(|gate| gate.split_once('=')).map(|(name, _)| name);
+        let folder = folder.link_authorities(names, file).context("cannot link --gate-ca-file")?;
+        hold.arg("--gate-tls-dir").arg(folder);
+    }
     let mut hold = hold.spawn().context("cannot start hold")?;
     let started = isolation.enter().and_then(|()| {
         Command::new(&program)

@@ -7,6 +7,7 @@ pub mod admin;
 pub mod credentials;
 pub mod facts;
 pub mod files;
+pub mod gates;
 mod http;
 pub mod log;
 pub mod mailbox;
@@ -22,6 +23,7 @@ pub mod settings;
 pub mod socket;
 mod start;
 pub mod supervise;
+pub mod tickets;
 pub mod watch;
 
 use std::fs::File;

@@ -22,6 +22,7 @@ pub struct Holding {
     state: HoldingState,
     acquired_at: BootTime,
     confirmed_at: BootTime,
+    max_hold: Duration,
     ends_at: BootTime,
     call: CallState,
     calls: u64,
@@ -111,7 +112,8 @@ enum CallState {
 }
 
 impl Holding {
-    /// A holding whose acquisition was sent at `sent_at` and answered at `now`. `max_hold` counts from `now`.
+    /// A holding whose acquisition was sent at `sent_at` and answered at `now`. `max_hold` counts from `now`, or from
+    /// [`Self::on_open`].
     ///
     /// An answer later than `renewInterval` is renewed before the workload may start; one after the term
     /// instant is a loss at once.
@@ -131,6 +133,7 @@ impl Holding {
             state: if late { HoldingState::Confirming } else { HoldingState::Active },
             acquired_at: now,
             confirmed_at: sent_at,
+            max_hold,
             ends_at: now + max_hold,
             call: CallState::None,
             calls: 0,
@@ -197,6 +200,14 @@ impl Holding {
                 self.on_time(now);
             }
             RenewalOutcome::Failed { reason, message } => self.lose(now, reason, message),
+        }
+    }
+
+    /// The workload may start only now, since something else had to be done first: `maxHold` counts anew.
+    pub fn on_open(&mut self, now: BootTime) {
+        self.on_time(now);
+        if self.state == HoldingState::Active {
+            self.ends_at = now + self.max_hold;
         }
     }
 

@@ -19,13 +19,15 @@ const LEAST_BACKOFF: Duration = Duration::from_millis(100);
 pub struct Standby {
     ttl: Duration,
     next_try: BootTime,
+    /// What was said to [`Self::not_before`]: no release makes it sooner.
+    earliest: BootTime,
     backoff: Backoff,
 }
 
 impl Standby {
     /// A standby that may try at once.
     pub fn new(ttl: Duration, now: BootTime) -> Self {
-        Self { ttl, next_try: now, backoff: Backoff::new(LEAST_BACKOFF, MOST_BACKOFF) }
+        Self { ttl, next_try: now, earliest: now, backoff: Backoff::new(LEAST_BACKOFF, MOST_BACKOFF) }
     }
 
     /// When to try next.
@@ -33,8 +35,9 @@ impl Standby {
         self.next_try
     }
 
-    /// Nothing before `instant`, for a lease of our own that has to run out first.
+    /// Nothing before `instant`, whatever is heard: a pod that could not use what it got leaves it to others.
     pub fn not_before(&mut self, instant: BootTime) {
+        self.earliest = self.earliest.max(instant);
         self.next_try = self.next_try.max(instant);
     }
 
@@ -46,10 +49,10 @@ impl Standby {
         self.next_try = now + remaining + fraction(self.ttl / 10, random);
     }
 
-    /// A release was published: try within a few milliseconds, unless a back-off is running.
+    /// A release was published: try within a few milliseconds, unless a back-off or [`Self::not_before`] holds.
     pub fn released(&mut self, now: BootTime, random: u64) {
         if self.backoff.failures() == 0 {
-            self.next_try = self.next_try.min(now + fraction(RELEASE_JITTER, random));
+            self.next_try = self.next_try.min(now + fraction(RELEASE_JITTER, random)).max(self.earliest);
         }
     }
 

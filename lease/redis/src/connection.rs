@@ -105,8 +105,11 @@ impl Server {
     /// The connection as it is to be spoken over: never in plain text where TLS was asked for.
     async fn secured(&self, stream: TcpStream) -> Result<Box<dyn Stream>, CallError> {
         let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
-        let failed =
-            |error: TlsError| CallError::Tls { address: self.address.clone(), text: error.to_string() };
+        let failed = |error: TlsError| {
+            let is_about_the_name = matches!(error, TlsError::Name(_) | TlsError::Handshake(..));
+            let remedy = if is_about_the_name { ", or set tls.serverName" } else { "" };
+            CallError::Tls { address: self.address.clone(), text: format!("{error}{remedy}") }
+        };
         Ok(Box::new(tls.wrap(stream, &self.address).await.map_err(failed)?))
     }
 

@@ -22,4 +22,4 @@ pub use keys::LeaseKeys;
 pub use outcome::renewal_outcome;
 pub use reply::{AcquireReply, Inspection, ReleaseReply, RenewReply, Sequence};
 pub use script::{Acquire, Release, Renew};
-pub use tls::{Identity, Tls};
+pub use tls::{Identity, Tls, TlsError};

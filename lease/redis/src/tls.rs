@@ -1,4 +1,4 @@
-//! How is the way to Redis encrypted? Files are read anew at each connection, so that a renewed certificate needs no
+//! How is the way to Redis, or to a gate, encrypted? Files are read anew at each connection, so that a renewed certificate needs no
 //! restart.
 
 use std::path::{Path, PathBuf};
@@ -33,28 +33,35 @@ pub struct Identity {
 
 /// Why there is no encrypted connection. Each text says what to look at.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TlsError {
+pub enum TlsError {
+    /// A file cannot be used.
     #[error("cannot read {}: {text}", path.display())]
-    File { path: PathBuf, text: String },
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        text: String,
+    },
+    /// A file has none.
     #[error("{} has no certificate in PEM", path.display())]
-    NoCertificate { path: PathBuf },
+    NoCertificate {
+        /// Which.
+        path: PathBuf,
+    },
+    /// What proves who we are cannot be used.
     #[error("certificate and key do not fit each other: {0}")]
     Identity(rustls::Error),
-    #[error("{0:?} is no name that a certificate can have; set tls.serverName")]
+    /// The server is called what no certificate can say.
+    #[error("{0:?} is no name that a certificate can have")]
     Name(String),
-    #[error(
-        "{0}. See that the certificate is of the authority that is trusted here and has the name {1}, or set tls.serverName"
-    )]
+    /// The server does not prove who it is, or speaks no TLS.
+    #[error("{0}. See that the certificate is of the authority that is trusted here and has the name {1}")]
     Handshake(std::io::Error, String),
 }
 
 impl Tls {
-    /// Encrypts a connection to this `host:port`.
-    pub(crate) async fn wrap(
-        &self,
-        stream: TcpStream,
-        address: &str,
-    ) -> Result<TlsStream<TcpStream>, TlsError> {
+    /// Encrypts a connection to this `host:port`. Has no deadline of its own.
+    pub async fn wrap(&self, stream: TcpStream, address: &str) -> Result<TlsStream<TcpStream>, TlsError> {
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
         let name = self.server_name.as_deref().unwrap_or(host).trim_matches(['[', ']']);
         let server = ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Name(name.to_owned()))?;

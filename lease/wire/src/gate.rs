@@ -23,6 +23,8 @@ use crate::{Fence, FenceError, HoldingId, ResourceName, ResourceNameError, Token
 
 /// The header that carries a [`Ticket`]. Its value is signed; header names know no case.
 pub const TICKET_HEADER: &str = "fencedlease";
+/// The same as the socket gives it, in the case that the docs have.
+pub const TICKET_HEADER_IN_DOCS: &str = "FencedLease";
 /// The header by which a gate says what became of a request: a word of [`GateResult`].
 pub const RESULT_HEADER: &str = "fencedlease-result";
 /// The header by which a gate tells the backend the fence that it has checked.

@@ -29,6 +29,9 @@ pub enum LeaseView {
         /// Why the holding is being ended, once it is.
         #[serde(skip_serializing_if = "Option::is_none")]
         ending: Option<EndReason>,
+        /// Headers for a gate, signed at this moment; in `GET /v1/lease` alone, where the FencedLease names gates.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        headers: BTreeMap<String, String>,
     },
     /// This pod waits for the lease.
     Waiting {
@@ -105,7 +108,7 @@ pub enum CommitVerdict {
         fence: Fence,
         /// Until the kill instant.
         remaining_ms: u64,
-        /// Headers for a gate.
+        /// Headers for a gate, signed at this moment; none where the FencedLease names no gates.
         headers: BTreeMap<String, String>,
     },
     /// It may not.

@@ -3,8 +3,8 @@
 use std::env;
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{DirBuilderExt as _, symlink};
+use std::path::{Path, PathBuf, absolute};
 
 /// The folder.
 #[derive(Debug)]
@@ -40,6 +40,21 @@ impl RunFolder {
     /// For both sides.
     pub(super) fn shared(&self) -> &Path {
         &self.shared
+    }
+
+    /// Where *hold* finds the authorities of these gates: links to one file, so that a new one needs no restart.
+    pub(super) fn link_authorities<'a>(
+        &self,
+        gates: impl Iterator<Item = &'a str>,
+        file: &Path,
+    ) -> io::Result<PathBuf> {
+        let (folder, file) = (self.private.join("gate-tls"), absolute(file)?);
+        for gate in gates {
+            let place = folder.join(gate);
+            fs::create_dir_all(&place)?;
+            symlink(&file, place.join("ca.crt"))?;
+        }
+        Ok(folder)
     }
 
     /// For *hold* alone.

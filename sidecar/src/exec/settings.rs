@@ -1,18 +1,21 @@
 //! What *hold* is to be told, from the command line.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fencedlease_core::duration::{self, DurationError};
 use fencedlease_core::{Timing, TimingError};
+use fencedlease_wire::gate::{GateKey, GateKeyError};
 use fencedlease_wire::settings::{
-    AfterLoss, CredentialSource, RedisSettings, RedisTls, RestartPolicy, StandbyMode, StandbySettings,
-    TimingSettings,
+    AfterLoss, CredentialSource, GateSettings, RedisSettings, RedisTls, RestartPolicy, StandbyMode,
+    StandbySettings, TimingSettings,
 };
 use fencedlease_wire::{ResourceName, ResourceNameError, SidecarSettings};
 
 use super::CONTAINER;
 use crate::args::ExecArgs;
+use crate::hold::settings::{SettingsError, check_gates};
 
 /// Why the command line cannot be used. Each text names the option and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +52,33 @@ pub(super) enum Mistake {
         /// Which.
         folder: PathBuf,
     },
+    /// No gate.
+    #[error("--gate is {found:?}: write NAME=URL, such as reports=https://gate.example:8443")]
+    Gate {
+        /// What was found.
+        found: String,
+    },
+    /// A file that cannot be read.
+    #[error("--{option} {}: {error}", file.display())]
+    File {
+        /// Which option.
+        option: &'static str,
+        /// Which file.
+        file: PathBuf,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// A gate's key that is none.
+    #[error("--gate-key-file {}: {error}", file.display())]
+    GateKey {
+        /// Which file.
+        file: PathBuf,
+        /// Why not.
+        error: GateKeyError,
+    },
+    /// Gates that cannot be used.
+    #[error("--gate: {0}")]
+    Gates(#[from] SettingsError),
     /// Cannot happen with what was checked.
     #[error("cannot write the settings: {0}")]
     Json(#[from] serde_json::Error),
@@ -100,13 +130,36 @@ pub(super) fn settings(args: &ExecArgs) -> Result<String, Mistake> {
         after_loss: AfterLoss::Fail,
         termination_grace_period_ms: milliseconds("stop-timeout", &args.stop_timeout)?,
         floor: None,
-        gates: Vec::new(),
+        gates: gates(args)?,
         endpoint: None,
         lease_generation: 1,
         admin_port: args.metrics_port,
         log_level: args.log_level.clone(),
     };
     Ok(serde_json::to_string(&settings)?)
+}
+
+/// All `--gate`, with a key and authorities that can be read now: people see a typing error at once.
+fn gates(args: &ExecArgs) -> Result<Vec<GateSettings>, Mistake> {
+    let gate = |text: &String| {
+        let (name, url) = text.split_once('=').ok_or_else(|| Mistake::Gate { found: text.clone() })?;
+        let own_authorities = args.gate_ca_file.is_some();
+        Ok(GateSettings { name: name.to_owned(), url: url.to_owned(), own_authorities })
+    };
+    let gates: Vec<GateSettings> = args.gate.iter().map(gate).collect::<Result<_, Mistake>>()?;
+    check_gates(&gates)?;
+    if let Some(file) = &args.gate_key_file {
+        let text = read("gate-key-file", file)?;
+        GateKey::parse_file(&text).map_err(|error| Mistake::GateKey { file: file.clone(), error })?;
+    }
+    if let Some(file) = &args.gate_ca_file {
+        read("gate-ca-file", file)?;
+    }
+    Ok(gates)
+}
+
+fn read(option: &'static str, file: &Path) -> Result<String, Mistake> {
+    fs::read_to_string(file).map_err(|error| Mistake::File { option, file: file.to_owned(), error })
 }
 
 /// What the folder has is what is meant.

@@ -1,3 +1,5 @@
+use std::fs;
+
 use clap::Parser as _;
 
 use super::settings::{settings, wait};
@@ -33,6 +35,40 @@ fn a_mistake_names_the_option_what_was_found_and_what_is_accepted() {
     let mut args = args(&[]);
     args.lease = "report".to_owned();
     assert!(settings(&args).unwrap_err().to_string().contains("NAMESPACE/NAME"));
+}
+
+#[test]
+fn gates_are_told_with_their_key_and_a_mistake_says_what_to_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let (key, bad) = (folder.path().join("key"), folder.path().join("bad"));
+    fs::write(&key, "a".repeat(64)).unwrap();
+    fs::write(&bad, "secret").unwrap();
+    let (key, bad) = (key.display().to_string(), bad.display().to_string());
+    let one = "reports=https://gate.example:8443";
+    let text = settings(&args(&["--gate", one, "--gate", "b=http://b", "--gate-key-file", &key])).unwrap();
+    let (settings_of_hold, config) = hold::settings::parse(&text).unwrap();
+    assert_eq!(config.gates, settings_of_hold.gates);
+    let gates: Vec<&str> = config.gates.iter().map(|gate| gate.url.as_str()).collect();
+    assert_eq!(gates, ["https://gate.example:8443", "http://b"]);
+    for (gate, key, told) in [
+        ("reports", key.as_str(), "--gate is \"reports\": write NAME=URL"),
+        ("a=gate:1", &key, "url of gate a is \"gate:1\": write https://HOST:PORT"),
+        (one, "/nowhere", "--gate-key-file /nowhere"),
+        (one, &bad, "openssl rand -hex 32"),
+    ] {
+        let mistake = settings(&args(&["--gate", gate, "--gate-key-file", key])).unwrap_err().to_string();
+        assert!(mistake.contains(told) && !mistake.contains("secret"), "{mistake}");
+    }
+    let ca = args(&["--gate", one, "--gate-key-file", &key, "--gate-ca-file", "/nowhere"]);
+    assert!(settings(&ca).unwrap_err().to_string().contains("--gate-ca-file /nowhere"));
+}
+
+#[test]
+fn gates_without_a_key_are_refused() {
+    let words =
+        ["fencedlease", "exec", "--lease", "a/b", "--redis", "r:1", "--gate", "a=http://b", "--", "true"];
+    let refused = Args::try_parse_from(words).unwrap_err().to_string();
+    assert!(refused.contains("--gate-key-file"), "{refused}");
 }
 
 #[test]

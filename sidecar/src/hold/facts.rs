@@ -13,12 +13,13 @@ use super::pod::{Fact, Pace};
 pub struct Teller {
     metrics: Metrics,
     failures: Pace<RedisStandingKind>,
+    raises: Pace<String>,
 }
 
 impl Teller {
     /// A teller that counts here.
     pub fn new(metrics: Metrics) -> Self {
-        Self { metrics, failures: Pace::new() }
+        Self { metrics, failures: Pace::new(), raises: Pace::new() }
     }
 
     /// Logs and counts a fact; gives what the operator is told of it.
@@ -34,6 +35,7 @@ impl Teller {
     fn is_to_be_logged(&mut self, fact: &Fact, at: BootTime) -> Option<u64> {
         match fact {
             Fact::AttemptFailed { kind, .. } => self.failures.tell(*kind, at),
+            Fact::RaiseFailed { gate, .. } => self.raises.tell(gate.clone(), at),
             _ => Some(0),
         }
     }
@@ -72,6 +74,9 @@ fn log(fact: &Fact, untold: u64, at_boottime_ms: u64, resource: &str) {
             resource, at_boottime_ms, state = "ACTIVE", fence = fence.get(), %holding, waited_ms = ms(*waited),
             previous_holder = previous_holder.as_deref(), handover_ms = handover.map(ms), "acquired"
         ),
+        Fact::Raised { .. } | Fact::RaiseFailed { .. } | Fact::GateAhead { .. } => {
+            log_raise(fact, untold, at_boottime_ms, resource);
+        }
         Fact::Abandoned { fence, message } => {
             tracing::warn!(
                 resource,
@@ -132,6 +137,45 @@ fn log(fact: &Fact, untold: u64, at_boottime_ms: u64, resource: &str) {
     }
 }
 
+fn log_raise(fact: &Fact, untold: u64, at_boottime_ms: u64, resource: &str) {
+    match fact {
+        Fact::Raised { gate, fence, took, unsettled } => tracing::info!(
+            resource,
+            at_boottime_ms,
+            state = "WAITING",
+            gate,
+            fence = fence.get(),
+            took_ms = ms(*took),
+            unsettled,
+            "a gate has stored the fence"
+        ),
+        Fact::RaiseFailed { gate, fence, message } => {
+            let (state, detail, fence) = ("WAITING", message, fence.get());
+            tracing::warn!(
+                resource,
+                at_boottime_ms,
+                state,
+                gate,
+                fence,
+                detail,
+                untold,
+                "not raised at a gate"
+            );
+        }
+        Fact::GateAhead { gate, fence, highest, message } => tracing::error!(
+            resource,
+            at_boottime_ms,
+            state = "WAITING",
+            gate,
+            fence = fence.get(),
+            highest = highest.get(),
+            detail = message,
+            "a gate is ahead of Redis"
+        ),
+        _ => {}
+    }
+}
+
 fn count(fact: &Fact, metrics: &Metrics) {
     match fact {
         Fact::GuardConnected { .. }
@@ -141,6 +185,12 @@ fn count(fact: &Fact, metrics: &Metrics) {
         | Fact::Started { .. }
         | Fact::MaxHoldNear { .. }
         | Fact::Ending { .. } => {}
+        Fact::Raised { took, .. } => {
+            metrics.raises_stored.inc();
+            observe(&metrics.raise, *took);
+        }
+        Fact::RaiseFailed { .. } => metrics.raises_failed.inc(),
+        Fact::GateAhead { .. } => metrics.raises_refused.inc(),
         Fact::HeldByOther { .. } => metrics.acquisitions_held.inc(),
         Fact::AttemptFailed { .. } => metrics.acquisitions_failed.inc(),
         Fact::Acquired { waited, handover, .. } => {

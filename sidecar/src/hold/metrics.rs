@@ -47,6 +47,14 @@ pub struct Metrics {
     pub standby_wait: Histogram,
     /// From a release that was heard to the acquisition, in seconds.
     pub handover_gap: Histogram,
+    /// Raises that a gate stored.
+    pub raises_stored: IntCounter,
+    /// Raises that a gate did not store, as far as is known.
+    pub raises_failed: IntCounter,
+    /// Raises that a gate refused, since it knows a greater fence.
+    pub raises_refused: IntCounter,
+    /// From the acquisition to a gate's answer that it has stored the fence, in seconds.
+    pub raise: Histogram,
     /// Attempts that got the lease.
     pub acquired: IntCounter,
     /// Attempts that found it held.
@@ -58,6 +66,8 @@ pub struct Metrics {
 }
 
 const SHORT: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
+const LONG_FROM_MS: &[f64] =
+    &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 const LONG: &[f64] = &[0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 600.0, 3600.0, 21600.0, 86400.0];
 
 impl Metrics {
@@ -68,6 +78,7 @@ impl Metrics {
         let renewals = make.counters("renewals_total", "Renewals by result.", "result")?;
         let commits = make.counters("commit_checks_total", "Commit checks by result.", "result")?;
         let acquisitions = make.counters("acquisitions_total", "Attempts to acquire by result.", "result")?;
+        let raises = make.counters("raises_total", "Raises at gates by result.", "result")?;
         let losses = make.counters("losses_total", "Leases lost by reason.", "reason")?;
         let rejections = make.counters(
             "fence_rejections_total",
@@ -121,6 +132,14 @@ impl Metrics {
                 "handover_gap_seconds",
                 "From a release that was heard to the acquisition.",
                 SHORT,
+            )?,
+            raises_stored: raises.with_label_values(&["stored"]),
+            raises_failed: raises.with_label_values(&["failed"]),
+            raises_refused: raises.with_label_values(&["refused"]),
+            raise: make.histogram(
+                "raise_seconds",
+                "From the acquisition to a gate's answer that it has stored the fence.",
+                LONG_FROM_MS,
             )?,
             acquired: acquisitions.with_label_values(&["acquired"]),
             acquisitions_held: acquisitions.with_label_values(&["held"]),

@@ -7,10 +7,12 @@
 mod compete;
 mod event;
 mod fact;
+mod gates;
 mod guards;
 mod held;
 mod open;
 mod pace;
+mod raise;
 mod speak;
 mod view;
 
@@ -18,13 +20,13 @@ use std::time::Duration;
 
 use fencedlease_core::standby::Standby;
 use fencedlease_core::{BootTime, Holding, RenewalOutcome};
-use fencedlease_wire::endpoint::{RedisStanding, RedisStandingKind};
+use fencedlease_wire::endpoint::{GatesStanding, GatesStandingKind, RedisStanding, RedisStandingKind};
 use fencedlease_wire::settings::StandbyMode;
 use fencedlease_wire::{EndReason, Fence, HoldingId, LossReason, OwnerToken, PlannedEnd};
 
 pub use event::{
-    AcquireAnswer, Actions, ConnectionId, Event, FileOrder, GuardAction, Hello, Interrupted, LifeId, Mark,
-    PodConfig, Random, RedisRequest,
+    AcquireAnswer, Actions, ConnectionId, Event, FileOrder, GateAnswer, GuardAction, Hello, Interrupted,
+    LifeId, Mark, PodConfig, RaiseRequest, Random, RedisRequest,
 };
 pub use fact::Fact;
 use guards::Guards;
@@ -71,6 +73,9 @@ pub struct Pod {
     trouble: Option<String>,
     redis: RedisStanding,
     redis_answered_at: Option<BootTime>,
+    gates: GatesStanding,
+    /// Since it was last ACTIVE, a gate refused it with this fence.
+    gate_was_ahead: Option<Fence>,
     highest_fence: Option<Fence>,
     calls: u64,
     refusals: Pace<()>,
@@ -132,6 +137,8 @@ impl Pod {
             trouble: None,
             redis: RedisStanding { kind: RedisStandingKind::NotAsked, message: String::new() },
             redis_answered_at: None,
+            gates: GatesStanding { kind: GatesStandingKind::NotAsked, message: String::new() },
+            gate_was_ahead: None,
             highest_fence: config.floor,
             calls: 0,
             refusals: Pace::new(),
@@ -197,6 +204,7 @@ impl Pod {
                 }
                 self.standby.released(now, random.jitter);
             }
+            Event::RaiseAnswered { call, answer } => self.on_raise(call, answer, now, random, out),
             Event::Filed { holding } => {
                 if let Some(held) = &mut self.held
                     && *held.holding.id() == holding
@@ -282,7 +290,7 @@ impl Pod {
     /// The pass over everything that follows each event. `compete` is false before the first event.
     fn settle(&mut self, now: BootTime, random: &Random, compete: bool, out: &mut Actions) {
         self.guards.expire_awaited(now);
-        self.settle_holding(now, out);
+        self.settle_holding(now, random, out);
         self.settle_orphans(now, out);
         self.give_up_attempt(now, random, out);
         if compete {
@@ -308,13 +316,13 @@ impl Pod {
             self.terminating && self.held.is_none() && self.attempt.is_none() && self.releasing.is_none();
     }
 
-    fn settle_holding(&mut self, now: BootTime, out: &mut Actions) {
+    fn settle_holding(&mut self, now: BootTime, random: &Random, out: &mut Actions) {
         if self.held.is_none() {
             return;
         }
         self.notice_silence(now);
         self.with_holding(|holding| holding.on_time(now));
-        self.open_or_abandon(now, out);
+        self.open_or_abandon(now, random, out);
         self.tell_the_end(now, out);
         self.note_overdue(now, out);
         self.finish(now, out);

@@ -124,7 +124,7 @@ fn standing_of(published: &watch::Receiver<Arc<Published>>) -> Fact {
         standing: published.standing(),
         highest_fence: published.highest_fence,
         redis: published.redis.clone(),
-        gates: None,
+        gates: published.gates.clone(),
     }
 }
 

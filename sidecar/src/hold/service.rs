@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use fencedlease_core::BootTime;
 use fencedlease_wire::endpoint;
+use fencedlease_wire::gate::TICKET_HEADER_IN_DOCS;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 
@@ -19,6 +20,7 @@ use super::operator::Operator;
 use super::pod::{Event, Fact, Published, State};
 use super::report::{self, About};
 use super::socket::{self, Socket};
+use super::tickets::Tickets;
 use super::watch::Letter;
 use crate::clock;
 
@@ -52,6 +54,8 @@ pub struct Service {
     pub metrics: Metrics,
     /// To the watching thread.
     pub post: Post<Letter>,
+    /// What gates believe, where there are gates.
+    pub tickets: Option<Arc<Tickets>>,
     /// Whom to report to, and about whom.
     pub operator: Option<(Arc<Operator>, About)>,
 }
@@ -64,7 +68,10 @@ impl Service {
         let lease_socket = tokio::net::UnixListener::from_std(self.lease_socket)?;
         tasks.spawn(named(
             "lease.sock",
-            socket::serve(lease_socket, application_socket(published.clone(), self.post, &self.metrics)),
+            socket::serve(
+                lease_socket,
+                application_socket(published.clone(), self.post, self.tickets, &self.metrics),
+            ),
         ));
         let admin = Admin {
             published: published.clone(),
@@ -172,6 +179,7 @@ impl Reports {
 fn application_socket(
     published: watch::Receiver<Arc<Published>>,
     post: Post<Letter>,
+    tickets: Option<Arc<Tickets>>,
     metrics: &Metrics,
 ) -> Socket {
     let (allowed, refused) = (metrics.commit_checks_allowed.clone(), metrics.commit_checks_refused.clone());
@@ -184,6 +192,11 @@ fn application_socket(
         step_down: Arc::new(move || {
             let post = post.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             post.send(Letter { event: Event::StepDown, at: clock::now() });
+        }),
+        headers: Arc::new(move |fence, holding| {
+            // A pod with gates is ACTIVE only once it had a key, which it keeps.
+            let ticket = tickets.as_ref().and_then(|tickets| tickets.sign(fence, holding).ok());
+            ticket.map(|ticket| (TICKET_HEADER_IN_DOCS.to_owned(), ticket)).into_iter().collect()
         }),
         on_commit_check: Arc::new(move |is_allowed, left| {
             if is_allowed {

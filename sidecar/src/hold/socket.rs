@@ -3,6 +3,7 @@
 //! Answers are computed from the last published snapshot at the instant of the answer. Nothing here can
 //! reach the thread that watches the instants, but for the wish to step down.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,7 +15,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use fencedlease_core::BootTime;
-use fencedlease_wire::socket::{CommitCheck, CommitVerdict, ErrorBody, ErrorDetail, ResourceKind};
+use fencedlease_wire::socket::{CommitCheck, CommitVerdict, ErrorBody, ErrorDetail, LeaseView, ResourceKind};
+use fencedlease_wire::{Fence, HoldingId};
 use hyper::body::Bytes;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
@@ -39,6 +41,9 @@ const TURN_AWAY: Duration = Duration::from_secs(1);
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Makes the headers that a holder of this fence sends with a write.
+pub type Headers = Arc<dyn Fn(Fence, &HoldingId) -> BTreeMap<String, String> + Send + Sync>;
+
 /// What the socket is served from.
 #[derive(Clone)]
 pub struct Socket {
@@ -48,6 +53,8 @@ pub struct Socket {
     pub now: fn() -> BootTime,
     /// Tells the watching thread that the application wants to step down. Must not block.
     pub step_down: Arc<dyn Fn() + Send + Sync>,
+    /// The headers for gates, signed now for this holder; none where there are no gates. Must not block.
+    pub headers: Headers,
     /// Counts the answers to commit checks: whether allowed, and how much remained.
     pub on_commit_check: Arc<dyn Fn(bool, Duration) + Send + Sync>,
     /// Counts the fences that a resource refused.
@@ -138,7 +145,12 @@ fn routes(socket: Socket) -> Router {
 
 async fn lease(Shared(socket): Shared<Socket>) -> Response {
     let published = Arc::clone(&socket.published.borrow());
-    Json(published.lease_view((socket.now)())).into_response()
+    let mut view = published.lease_view((socket.now)());
+    // From the kill instant on nobody is told that he may write.
+    if let LeaseView::Active { fence, holding, remaining_ms: 1.., headers, .. } = &mut view {
+        *headers = (socket.headers)(*fence, holding);
+    }
+    Json(view).into_response()
 }
 
 async fn commit_check(Shared(socket): Shared<Socket>, request: axum::extract::Request) -> Response {
@@ -148,7 +160,12 @@ async fn commit_check(Shared(socket): Shared<Socket>, request: axum::extract::Re
     };
     let published = Arc::clone(&socket.published.borrow());
     let now = (socket.now)();
-    let verdict = published.commit_verdict(check, now);
+    let mut verdict = published.commit_verdict(check, now);
+    if let (CommitVerdict::Allowed { headers, .. }, State::Active { fence, holding, .. }) =
+        (&mut verdict, &published.state)
+    {
+        *headers = (socket.headers)(*fence, holding);
+    }
     let allowed = matches!(verdict, CommitVerdict::Allowed { .. });
     let remaining = match &published.state {
         State::Active { kill_at, .. } => kill_at.since(now),

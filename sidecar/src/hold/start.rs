@@ -11,7 +11,7 @@ use std::sync::{Arc, mpsc};
 
 use anyhow::Context as _;
 use fencedlease_redis::{CredentialProvider, Credentials};
-use fencedlease_wire::settings::CredentialSource;
+use fencedlease_wire::settings::{CredentialSource, GateSettings};
 use fencedlease_wire::{HoldingId, SidecarSettings, exit, paths};
 use rustix::process::{PidfdFlags, Resource, Rlimit, getpid, getrlimit, pidfd_open, setrlimit};
 use rustix::system::uname;
@@ -19,6 +19,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use super::credentials::{FromOperator, Mounted};
 use super::files::Files;
+use super::gates::{self, Gate};
 use super::log::{self, Flush};
 use super::mailbox::mailbox;
 use super::metrics::Metrics;
@@ -30,6 +31,7 @@ use super::report::About;
 use super::service::Service;
 use super::settings::{self, SettingsError};
 use super::supervise::Threads;
+use super::tickets::Tickets;
 use super::watch::{Outlets, Watch};
 use crate::args::HoldArgs;
 use crate::clock;
@@ -154,6 +156,19 @@ fn start_threads(
         Ok(String::new())
     })?;
 
+    let (raises, raises_to_send) = unbounded_channel();
+    let tickets = gates(&settings.gates, &args.gate_tls_dir)?.map(|gates| {
+        let tickets = Arc::new(Tickets::new((&resource).into(), &args.gate_key_file));
+        (gates, tickets)
+    });
+    if let Some((gates, tickets)) = tickets.clone() {
+        let gates_post = post.clone();
+        threads.start("gates", move || {
+            runtime()?.block_on(gates::serve(gates, tickets, raises_to_send, gates_post));
+            Ok(String::new())
+        })?;
+    }
+
     let service = Service {
         news: told,
         first: pod.published(),
@@ -162,6 +177,7 @@ fn start_threads(
         standby_is_ready: settings.standby.ready,
         metrics: Metrics::new().context("cannot make the metrics")?,
         post,
+        tickets: tickets.map(|(_, tickets)| tickets),
         operator: parts
             .operator
             .map(|operator| about(args, settings).map(|about| (operator, about)))
@@ -172,10 +188,16 @@ fn start_threads(
         Ok(String::new())
     })?;
 
-    let outlets = Outlets { redis, translator, files: file_orders, news, page: parts.page };
+    let outlets = Outlets { redis, translator, gates: raises, files: file_orders, news, page: parts.page };
     let guards = parts.sockets.guards;
     threads.start(WATCH, move || Ok(Watch::new(pod, first, mail, parts.signals, guards, outlets)?.run()?))?;
     Ok(threads)
+}
+
+/// All gates, in the order of the settings; `None` if there are none.
+fn gates(settings: &[GateSettings], tls_dir: &Path) -> anyhow::Result<Option<Vec<Gate>>> {
+    let gates: Vec<Gate> = settings.iter().map(|gate| Gate::new(gate, tls_dir)).collect::<Result<_, _>>()?;
+    Ok((!gates.is_empty()).then_some(gates))
 }
 
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {

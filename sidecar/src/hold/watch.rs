@@ -20,7 +20,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use self::guards::GuardSockets;
 use super::mailbox::Mailbox;
 use super::note::Page;
-use super::pod::{Actions, Event, FileOrder, Pod, Published, Random, State};
+use super::pod::{Actions, Event, FileOrder, Pod, Published, RaiseRequest, Random, State};
 use super::renewals::Translator;
 use super::service::News;
 use crate::clock::{self, BootTimer, ClockReading, SuspendWatch};
@@ -50,6 +50,8 @@ pub struct Outlets {
     pub redis: UnboundedSender<Order>,
     /// In Redis's words.
     pub translator: Translator,
+    /// To the gates.
+    pub gates: UnboundedSender<RaiseRequest>,
     /// To the file writer.
     pub files: Sender<FileOrder>,
     /// To socket, metrics, reports and logs.
@@ -209,6 +211,9 @@ impl Watch {
         for request in actions.redis {
             // An agent that is gone has ended the process, or is about to.
             let _ = self.outlets.redis.send(self.outlets.translator.order(request));
+        }
+        for request in actions.gates {
+            let _ = self.outlets.gates.send(request);
         }
         for order in actions.files {
             let _ = self.outlets.files.send(order);

@@ -127,6 +127,16 @@ fn an_acquisition_answered_after_the_term_instant_is_lost_at_once() {
 }
 
 #[test]
+fn max_hold_counts_from_the_moment_at_which_the_workload_may_start() {
+    let mut holding = acquired(0, 10);
+    holding.on_open(at(4000));
+    assert_eq!(holding.ends_at(), at(4000) + Duration::from_hours(1));
+    holding.on_end(PlannedEnd::StepDown, at(4500));
+    holding.on_open(at(4800));
+    assert_eq!(holding.ends_at(), at(4000) + Duration::from_hours(1), "an end is not put off");
+}
+
+#[test]
 fn max_hold_ends_it_and_it_is_renewed_until_death_is_proven() {
     let id = HoldingId::from_random([7; 8]);
     let fence = Fence::new(1).unwrap();

@@ -46,3 +46,14 @@ fn an_absurd_remaining_time_is_never_slept_through() {
     standby.held(Some(Duration::from_hours(24)), at(0), 0);
     assert_eq!(standby.next_try(), at(15_000));
 }
+
+#[test]
+fn no_release_wakes_a_pod_that_has_to_leave_the_lease_to_others() {
+    let mut standby = Standby::new(TTL, at(0));
+    standby.not_before(at(5000));
+    standby.released(at(100), 0);
+    assert_eq!(standby.next_try(), at(5000));
+    standby.held(Some(TTL), at(6000), 0);
+    standby.released(at(7000), 0);
+    assert_eq!(standby.next_try(), at(7000));
+}

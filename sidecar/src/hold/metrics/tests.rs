@@ -22,6 +22,8 @@ fn every_series_is_there_before_it_counts() {
         "loss_to_dead_seconds",
         "loss_to_kill_seconds",
         "losses_total",
+        "raise_seconds",
+        "raises_total",
         "renewal_duration_seconds",
         "renewal_lateness_seconds",
         "renewal_remaining_seconds",

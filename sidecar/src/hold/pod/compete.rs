@@ -147,6 +147,8 @@ impl Pod {
             holding,
             token: attempt.token,
             step: Step::Acquired,
+            raise: None,
+            pause: timing.renew_timeout(),
             cold: self.is_cold(),
             opened_at: now,
             waited: self.waiting_since.take().map(|since| now.since(since)).unwrap_or_default(),
@@ -172,7 +174,7 @@ impl Pod {
         let mut standby = Standby::new(self.config.timing.ttl(), now);
         if failed {
             // A pod that cannot use what it gets must not take it again and again.
-            standby.not_before(now + self.config.timing.renew_timeout());
+            standby.not_before(now + held.pause);
         }
         self.standby = standby;
         self.release_heard = None;

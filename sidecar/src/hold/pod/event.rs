@@ -7,7 +7,7 @@ use fencedlease_core::{BootTime, RenewalOutcome, Timing};
 use fencedlease_wire::endpoint::RedisStandingKind;
 use fencedlease_wire::guard::{FromGuard, ToGuard};
 use fencedlease_wire::lost::LostFlag;
-use fencedlease_wire::settings::{RestartPolicy, StandbyMode};
+use fencedlease_wire::settings::{GateSettings, RestartPolicy, StandbyMode};
 use fencedlease_wire::{Fence, HoldingId, OwnerToken, ResourceName};
 
 use super::fact::Fact;
@@ -35,6 +35,8 @@ pub struct PodConfig {
     pub redis: String,
     /// The highest fence known at injection.
     pub floor: Option<Fence>,
+    /// The gates that store a fence before the pod is ACTIVE.
+    pub gates: Vec<GateSettings>,
 }
 
 impl PodConfig {
@@ -123,6 +125,26 @@ pub enum AcquireAnswer {
     },
 }
 
+/// A gate's answer to a raise.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum GateAnswer {
+    /// It has stored the fence, and nothing of an older one is on its way any more.
+    Stored {
+        /// Requests of older fences that were cut and whose fate nobody knows.
+        unsettled: u64,
+    },
+    /// It has stored a greater fence, or the same one of another holder.
+    Ahead {
+        /// The highest that it has.
+        highest: Fence,
+    },
+    /// No answer, or none that counts: whether the fence is stored is not known.
+    Failed {
+        /// What happened and what to do, for people.
+        message: String,
+    },
+}
+
 /// Something that happened.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Event {
@@ -188,6 +210,13 @@ pub enum Event {
         /// It was published just now.
         published: bool,
     },
+    /// A raise was answered, or given up.
+    RaiseAnswered {
+        /// Which one.
+        call: u64,
+        /// How.
+        answer: GateAnswer,
+    },
     /// The note of a holding and its fence are in their files.
     Filed {
         /// Which holding.
@@ -209,6 +238,8 @@ pub struct Actions {
     pub guards: Vec<GuardAction>,
     /// For Redis.
     pub redis: Vec<RedisRequest>,
+    /// For the gates.
+    pub gates: Vec<RaiseRequest>,
     /// For the file writer, in this order.
     pub files: Vec<FileOrder>,
     /// For logs, metrics and reports.
@@ -295,6 +326,21 @@ pub enum RedisRequest {
     },
     /// Listen for releases, or stop to.
     Listen(bool),
+}
+
+/// Ask a gate to store a fence.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct RaiseRequest {
+    /// To be told with the answer.
+    pub call: u64,
+    /// Which gate, counted from 0 in the order of the settings.
+    pub gate: usize,
+    /// The new fence.
+    pub fence: Fence,
+    /// Who holds it.
+    pub holding: HoldingId,
+    /// How long connection and answer may take together.
+    pub timeout: Duration,
 }
 
 /// What to write.

@@ -54,6 +54,37 @@ pub enum Fact {
         /// From the release that was heard.
         handover: Option<Duration>,
     },
+    /// A gate has stored the fence.
+    Raised {
+        /// Which gate.
+        gate: String,
+        /// Which fence.
+        fence: Fence,
+        /// From the acquisition, or its confirmation, to the answer.
+        took: Duration,
+        /// Requests of older fences that were cut there and whose fate nobody knows.
+        unsettled: u64,
+    },
+    /// A gate did not store the fence, as far as is known.
+    RaiseFailed {
+        /// Which gate.
+        gate: String,
+        /// Which fence.
+        fence: Fence,
+        /// For people.
+        message: String,
+    },
+    /// A gate has a greater fence than Redis handed out, or the same one of another holder.
+    GateAhead {
+        /// Which gate.
+        gate: String,
+        /// The fence that it refused.
+        fence: Fence,
+        /// The highest that it has.
+        highest: Fence,
+        /// For people.
+        message: String,
+    },
     /// An acquisition was given back before any workload started.
     Abandoned {
         /// Its fence.

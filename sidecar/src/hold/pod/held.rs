@@ -10,6 +10,7 @@ use fencedlease_wire::{EndReason, HoldingId, OwnerToken, PlannedEnd, ResourceNam
 use super::event::{Actions, FileOrder, GuardAction, Mark, PodConfig, RedisRequest};
 use super::fact::Fact;
 use super::guards::Guards;
+use super::raise::Raise;
 use super::{COLD_PATIENCE, EXIT_PATIENCE, FILING_BOUND, LastEnd, Pod, Releasing};
 
 /// A lease that was acquired, with all that belongs to it.
@@ -18,6 +19,10 @@ pub(super) struct Held {
     pub(super) holding: Holding,
     pub(super) token: OwnerToken,
     pub(super) step: Step,
+    /// The fence on its way to the gates, until all have it.
+    pub(super) raise: Option<Raise>,
+    /// How long the pod stays away if this could not be used.
+    pub(super) pause: Duration,
     /// Guards come one by one, and none need be there.
     pub(super) cold: bool,
     pub(super) opened_at: BootTime,
@@ -37,8 +42,12 @@ pub(super) struct Held {
 /// How far an acquisition has come.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Step {
-    /// To be confirmed, or to be noted next.
+    /// To be confirmed.
     Acquired,
+    /// Being stored at the gates.
+    Raising { since: BootTime },
+    /// To be noted next.
+    Raised,
     /// Being noted.
     Filing { since: BootTime },
     /// Noted.
@@ -93,7 +102,9 @@ impl Held {
             HoldingState::Lost(loss) if !self.overdue => Some(loss.deadline),
             _ => None,
         };
-        [self.holding.next_instant(), filing, warning, cold, overdue].into_iter().flatten().min()
+        let raise = self.raise.as_ref().filter(|_| !self.holding.is_over()).map(Raise::next_instant);
+        let instants = [self.holding.next_instant(), raise, filing, warning, cold, overdue];
+        instants.into_iter().flatten().min()
     }
 
     fn warning_at(&self, config: &PodConfig) -> BootTime {
@@ -294,7 +305,7 @@ impl Pod {
     }
 
     fn clean_up_after(&mut self, held: &Held, out: &mut Actions) {
-        if held.step != Step::Acquired {
+        if matches!(held.step, Step::Filing { .. } | Step::Filed | Step::Open) {
             if !matches!(held.holding.state(), HoldingState::Lost(_)) || !held.is_open() {
                 out.files.push(FileOrder::RemoveFence);
             }

@@ -1,9 +1,9 @@
-//! From an acquisition to the grants: confirmed, noted, ACTIVE, granted. What cannot be used is given back.
+//! From an acquisition to the grants: confirmed, raised at the gates, noted, ACTIVE, granted. What cannot be used is given back.
 
 use fencedlease_core::{BootTime, HoldingState};
 use fencedlease_wire::PlannedEnd;
 
-use super::event::{Actions, FileOrder, GuardAction, Mark};
+use super::event::{Actions, FileOrder, GuardAction, Mark, Random};
 use super::fact::Fact;
 use super::held::Step;
 use super::{COLD_PATIENCE, FILING_BOUND, Pod};
@@ -11,8 +11,8 @@ use super::{COLD_PATIENCE, FILING_BOUND, Pod};
 // === impl Pod ===
 
 impl Pod {
-    /// Brings a new holding forward: confirmed, filed, open. One that cannot be used is given back.
-    pub(super) fn open_or_abandon(&mut self, now: BootTime, out: &mut Actions) {
+    /// Brings a new holding forward: confirmed, raised, filed, open. One that cannot be used is given back.
+    pub(super) fn open_or_abandon(&mut self, now: BootTime, random: &Random, out: &mut Actions) {
         let Some(held) = &mut self.held else { return };
         if held.is_open() {
             if held.cold && *held.holding.state() == HoldingState::Active {
@@ -40,25 +40,41 @@ impl Pod {
             held.unused.get_or_insert(message);
             return;
         }
-        match (held.holding.state(), held.step) {
-            (HoldingState::Active, Step::Acquired) => {
-                held.step = Step::Filing { since: now };
-                out.marks.push(Mark::Confirmed(held.holding.confirmed_at()));
-                out.files.push(FileOrder::Hold {
-                    holding: held.holding.id().clone(),
-                    fence: held.holding.fence(),
-                    grants: self.guards.secrets(),
-                });
+        if *held.holding.state() != HoldingState::Active {
+            return;
+        }
+        if held.step == Step::Acquired {
+            if self.config.gates.is_empty() {
+                held.step = Step::Raised;
+            } else {
+                self.begin_raise(now);
             }
-            (HoldingState::Active, Step::Filed) => self.open(now, out),
+        }
+        match self.held.as_ref().map(|held| held.step) {
+            Some(Step::Raising { .. }) => self.settle_raise(now, random, out),
+            Some(Step::Raised) => self.file(now, out),
+            Some(Step::Filed) => self.open(now, out),
             _ => {}
         }
+    }
+
+    fn file(&mut self, now: BootTime, out: &mut Actions) {
+        let Some(held) = &mut self.held else { return };
+        held.step = Step::Filing { since: now };
+        out.marks.push(Mark::Confirmed(held.holding.confirmed_at()));
+        out.files.push(FileOrder::Hold {
+            holding: held.holding.id().clone(),
+            fence: held.holding.fence(),
+            grants: self.guards.secrets(),
+        });
     }
 
     fn open(&mut self, now: BootTime, out: &mut Actions) {
         let Some(held) = &mut self.held else { return };
         held.step = Step::Open;
         held.opened_at = now;
+        held.holding.on_open(now);
+        self.gate_was_ahead = None;
         self.was_active = true;
         self.last = None;
         self.trouble = None;

@@ -2,6 +2,7 @@
 
 mod ends;
 mod property;
+mod raise;
 mod restart;
 mod support;
 mod texts;

@@ -1,9 +1,10 @@
 //! What others may know of the pod: plain data, from which answers are computed at their own instant.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fencedlease_core::{BootTime, HoldingState};
-use fencedlease_wire::endpoint::{RedisStanding, Standing};
+use fencedlease_wire::endpoint::{GatesStanding, RedisStanding, Standing};
 use fencedlease_wire::settings::StandbyMode;
 use fencedlease_wire::socket::{CommitCheck, CommitRefusal, CommitVerdict, LeaseView};
 use fencedlease_wire::{EndReason, Fence, HoldingId};
@@ -29,6 +30,8 @@ pub struct Published {
     pub redis: RedisStanding,
     /// When it last answered.
     pub redis_answered_at: Option<BootTime>,
+    /// What the gates last answered; `None` where there are none.
+    pub gates: Option<GatesStanding>,
     /// How long Redis may be silent.
     pub ttl: Duration,
     /// The greatest fence known.
@@ -42,7 +45,7 @@ pub enum State {
     Waiting {
         /// Who holds, as far as Redis tells.
         holder: Option<String>,
-        /// When it tries next.
+        /// When it tries next, for the lease or to reach a gate.
         next_try: BootTime,
         /// What went wrong last.
         message: Option<String>,
@@ -99,6 +102,7 @@ pub(super) fn publish(pod: &Pod) -> Published {
         is_cold: pod.config.standby_mode == StandbyMode::Cold,
         redis: pod.redis.clone(),
         redis_answered_at: pod.redis_answered_at,
+        gates: (!pod.config.gates.is_empty()).then(|| pod.gates.clone()),
         ttl: pod.config.timing.ttl(),
         highest_fence: pod.highest_fence,
     }
@@ -120,6 +124,16 @@ fn state(pod: &Pod) -> State {
             commit_margin: holding.timing().commit_margin(),
             ending: holding.end_reason(),
             max_hold_is_near: held.warned,
+        };
+    }
+    if let Some(held) = &pod.held
+        && let Some(raise) = &held.raise
+        && !held.holding.is_over()
+    {
+        return State::Waiting {
+            holder: None,
+            next_try: raise.next_instant(),
+            message: Some(raise.message(held.holding.fence(), &pod.config.gates)),
         };
     }
     match &pod.last {
@@ -162,6 +176,7 @@ impl Published {
                     max_hold_remaining_ms: ms(ends_at.since(now)),
                     renewed_ms_ago: ms(now.since(*confirmed_at)),
                     ending: *ending,
+                    headers: BTreeMap::new(),
                 }
             }
             State::Lost { fence, reason, message, .. } => {
@@ -215,7 +230,7 @@ impl Published {
             allowed: true,
             fence: *fence,
             remaining_ms: u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX),
-            headers: std::collections::BTreeMap::new(),
+            headers: BTreeMap::new(),
         }
     }
 

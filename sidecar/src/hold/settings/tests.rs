@@ -10,6 +10,7 @@ fn document() -> Value {
         "maxHoldWarningMs": 60000,
         "redis": {"addresses": ["redis:6379"], "database": 0, "credentials": "none"},
         "containers": ["app"],
+        "gates": [],
         "restartPolicy": "Always",
         "standby": {"mode": "warm", "ready": true},
         "afterLoss": "wait",
@@ -45,6 +46,15 @@ fn each_error_names_its_field_and_what_to_do() {
         ("/redis/addresses", json!(["redis"]), "\"redis\"", "host:port"),
         ("/redis/addresses", json!([":6379"]), "\":6379\"", "host:port"),
         ("/maxHoldWarningMs", json!(86_400_000), "maxHoldWarningMs", "spec.maxHoldWarning"),
+        ("/gates", json!([{"name": "../x", "url": "https://gate:8443"}]), "\"../x\"", "such as reports"),
+        ("/gates", json!([{"name": "", "url": "https://gate:8443"}]), "\"\"", "such as reports"),
+        ("/gates", json!([{"name": "one", "url": "gate:8443"}]), "gate one", "https://HOST:PORT"),
+        (
+            "/gates",
+            json!([{"name": "one", "url": "http://a"}, {"name": "one", "url": "http://b"}]),
+            "two gates",
+            "give each its own",
+        ),
         ("/restartPolicy", json!("Sometimes"), "Sometimes", "delete the pod"),
     ];
     for (field, value, found, remedy) in cases {

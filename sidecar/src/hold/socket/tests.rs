@@ -45,6 +45,7 @@ fn published(state: State) -> Published {
         is_cold: false,
         redis: RedisStanding { kind: RedisStandingKind::Connected, message: String::new() },
         redis_answered_at: Some(at(0)),
+        gates: None,
         ttl: Duration::from_secs(15),
         highest_fence: None,
     }
@@ -82,6 +83,9 @@ fn serve_state(state: State) -> Served {
         published: receiver,
         now: || at(100),
         step_down: Arc::new(move || wish.store(true, Ordering::SeqCst)),
+        headers: Arc::new(|fence, holding| {
+            BTreeMap::from([("FencedLease".to_owned(), format!("{fence} of {holding}"))])
+        }),
         on_commit_check: Arc::new(|_, _| ()),
         on_fence_rejected: Arc::new(move |kind| counted.lock().unwrap().push(kind)),
     };
@@ -133,6 +137,35 @@ fn a_commit_check_says_yes_or_no_and_a_shell_sees_it() {
     served.publish.send(Arc::new(published(lost()))).unwrap();
     let (status, answer) = served.ask("POST", "/v1/commit-check", "");
     assert!(status == 409 && answer.contains("\"Lost\""), "{answer}");
+}
+
+#[test]
+fn the_headers_for_gates_are_signed_at_the_answer_and_only_for_who_may_write() {
+    let served = serve_state(active(0));
+    let headers = |method: &str, path: &str| {
+        let answer: serde_json::Value = serde_json::from_str(&served.ask(method, path, "").1).unwrap();
+        answer["headers"].clone()
+    };
+    let signed = serde_json::json!({"FencedLease": "42 of 0101010101010101"});
+    assert_eq!(headers("GET", "/v1/lease"), signed);
+    assert_eq!(headers("POST", "/v1/commit-check"), signed);
+    let past = State::Active {
+        fence: Fence::new(42).unwrap(),
+        holding: HoldingId::from_random([1; 8]),
+        confirmed_at: at(0),
+        term_at: at(50),
+        kill_at: at(100),
+        ends_at: at(3_600_000),
+        commit_margin: Duration::ZERO,
+        ending: None,
+        max_hold_is_near: false,
+    };
+    for state in [past, lost()] {
+        served.publish.send(Arc::new(published(state))).unwrap();
+        for (method, path) in [("GET", "/v1/lease"), ("POST", "/v1/commit-check")] {
+            assert_eq!(headers(method, path), serde_json::Value::Null, "{method} {path}");
+        }
+    }
 }
 
 #[test]

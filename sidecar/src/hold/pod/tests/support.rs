@@ -3,7 +3,7 @@
 use fencedlease_core::{RenewalOutcome, Timing};
 use fencedlease_wire::ResourceName;
 use fencedlease_wire::guard::{FromGuard, ToGuard};
-use fencedlease_wire::settings::{RestartPolicy, TimingSettings};
+use fencedlease_wire::settings::{GateSettings, RestartPolicy, TimingSettings};
 
 use super::*;
 
@@ -17,6 +17,8 @@ pub(super) struct Bench {
     /// The renewal under way.
     pub(super) renewal: Option<u64>,
     told: Vec<(u64, ToGuard)>,
+    /// All raises that were asked for.
+    pub(super) raises: Vec<RaiseRequest>,
     acquires: Vec<RedisRequest>,
     released: Vec<(u64, bool)>,
     files: Vec<FileOrder>,
@@ -48,7 +50,18 @@ pub(super) fn config(containers: &[&str]) -> PodConfig {
         termination_grace: Duration::from_secs(30),
         redis: "redis.shop:6379".to_owned(),
         floor: None,
+        gates: Vec::new(),
     }
+}
+
+/// Gates of these names.
+pub(super) fn gates(names: &[&str]) -> Vec<GateSettings> {
+    let gate = |name: &&str| GateSettings {
+        name: (*name).to_owned(),
+        url: format!("https://{name}.shop:8443"),
+        own_authorities: false,
+    };
+    names.iter().map(gate).collect()
 }
 
 impl Bench {
@@ -73,6 +86,7 @@ impl Bench {
             exit: false,
             renewal: None,
             told: Vec::new(),
+            raises: Vec::new(),
             acquires: Vec::new(),
             released: Vec::new(),
             files: Vec::new(),
@@ -133,6 +147,7 @@ impl Bench {
                 RedisRequest::Listen(_) => {}
             }
         }
+        self.raises.extend(actions.gates);
         self.files.extend(actions.files);
         self.facts.extend(actions.facts);
         self.exit |= actions.exit;
