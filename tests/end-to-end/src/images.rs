@@ -12,6 +12,8 @@ use crate::cluster::Cluster;
 pub const FOR_TESTS: [&str; 3] = ["busybox", "redis", "faultproxy"];
 /// What a late write is shown with, beside those.
 pub const FOR_LATE_WRITE: [&str; 1] = ["postgresql"];
+/// The gate, and a backend that compares no fences.
+pub const FOR_GATES: [&str; 2] = ["gate", "nginx"];
 /// What is tested.
 pub const OURS: [&str; 2] = ["operator", "sidecar"];
 
@@ -24,10 +26,13 @@ pub fn as_known_to(target: Target, text: &str) -> String {
 
 /// The same for this registry.
 fn referred_to(registry: Option<&str>, text: &str) -> String {
-    FOR_TESTS.iter().chain(&FOR_LATE_WRITE).chain(&OURS).fold(text.to_owned(), |text, name| {
-        let ours = format!("fencedlease.dev/{name}:dev");
-        text.replace(&ours, &image_reference(&ours, registry))
-    })
+    FOR_TESTS.iter().chain(&FOR_LATE_WRITE).chain(&FOR_GATES).chain(&OURS).fold(
+        text.to_owned(),
+        |text, name| {
+            let ours = format!("fencedlease.dev/{name}:dev");
+            text.replace(&ours, &image_reference(&ours, registry))
+        },
+    )
 }
 
 /// Builds images and hands them to the cluster; does work only for what changed.

@@ -65,7 +65,7 @@ const fn host(path: &'static str, package: &'static str) -> Part {
 }
 
 /// All images.
-pub const IMAGES: [Image; 7] = [
+pub const IMAGES: [Image; 9] = [
     scratch_image(PAUSE_IMAGE, &[own("fencedlease-faults", "pause")], &["/pause"], &[]),
     Image {
         name: "fencedlease.dev/busybox:dev",
@@ -88,6 +88,12 @@ pub const IMAGES: [Image; 7] = [
         &[],
     ),
     scratch_image(
+        "fencedlease.dev/gate:dev",
+        &[own("fencedlease-gate", "fencedlease-gate")],
+        &["/fencedlease-gate"],
+        &[],
+    ),
+    scratch_image(
         "fencedlease.dev/faultproxy:dev",
         &[own("fencedlease-faults", "fault-proxy")],
         &["/fault-proxy"],
@@ -105,6 +111,19 @@ pub const IMAGES: [Image; 7] = [
         nonroot: true,
         entrypoint: &[],
         command: &["redis-server"],
+        folder: "/data",
+    },
+    Image {
+        name: "fencedlease.dev/nginx:dev",
+        parts: &[
+            Part::Userland,
+            host("/usr/sbin/nginx", "nginx-light"),
+            Part::Scratch("data"),
+            Part::Scratch("tmp"),
+        ],
+        nonroot: true,
+        entrypoint: &[],
+        command: &["nginx"],
         folder: "/data",
     },
     Image {
