@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use fencedlease_cluster::command::run;
+use fencedlease_cluster::kubectl::Kubectl;
 use fencedlease_cluster::progress::Progress;
+use fencedlease_cluster::target::Target;
 use fencedlease_wire::gate::{GateKey, GuardedResource, Ticket};
 use fencedlease_wire::{Fence, HoldingId};
 use serde_json::{Value, json};
@@ -13,7 +15,7 @@ use crate::images;
 use crate::node_shell::NodeShell;
 use crate::stage::Stage;
 
-const BACKEND: &str = include_str!("../manifests/files.yaml");
+pub(crate) const BACKEND: &str = include_str!("../manifests/files.yaml");
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/fencedlease-gate");
 /// Where a node keeps the fences. Clusters of this host take it away with the node.
 const ON_NODE: &str = "/var/lib/fencedlease-test";
@@ -62,21 +64,14 @@ impl Gate<'_> {
     /// waits until the gate is ready.
     pub fn install(&self, lease: &str, tls_secret: &str) -> Result<String> {
         let cluster = self.stage.cluster();
-        let image = images::as_known_to(cluster.target(), "fencedlease.dev/gate:dev");
         let namespace = self.stage.namespace();
-        let words =
-            ["upgrade", "--install", NAME, CHART, "--namespace", namespace, "--wait", "--timeout=90s"];
-        let mut helm = cluster.kubectl().helm(&words);
-        for value in [
-            format!("image.repository={},image.tag=dev", image.trim_end_matches(":dev")),
+        let values = [
             format!("backend.url=http://files.{namespace}.svc:80"),
             format!("guards[0].lease={lease},guards[0].path=/reports/"),
             format!("tls.secretName={tls_secret}"),
             format!("persistence.storageClass={namespace},persistence.size=16Mi"),
-        ] {
-            helm.args(["--set", &value]);
-        }
-        Ok(run(&mut helm)?)
+        ];
+        install(cluster.kubectl(), cluster.target(), namespace, NAME, &values)
     }
 
     /// How many gates there are: none or one. Waits until it is so.
@@ -136,6 +131,24 @@ impl Gate<'_> {
     }
 }
 
+/// Installs the chart under this name with these values, and waits until the gate is ready.
+pub(crate) fn install(
+    kubectl: &Kubectl,
+    target: Target,
+    namespace: &str,
+    name: &str,
+    values: &[String],
+) -> Result<String> {
+    let image = images::as_known_to(target, "fencedlease.dev/gate:dev");
+    let image = format!("image.repository={},image.tag=dev", image.trim_end_matches(":dev"));
+    let words = ["upgrade", "--install", name, CHART, "--namespace", namespace, "--wait", "--timeout=90s"];
+    let mut helm = kubectl.helm(&words);
+    for value in values.iter().chain([&image]) {
+        helm.args(["--set", value]);
+    }
+    Ok(run(&mut helm)?)
+}
+
 // === impl Volume ===
 
 impl<'a> Volume<'a> {
@@ -143,7 +156,7 @@ impl<'a> Volume<'a> {
         let node = stage.cluster().nodes()?.into_iter().next().context("no node takes pods")?;
         let volume = Self { stage, node };
         volume.on_node("mkdir -p \"/proc/1/root$1\"")?;
-        stage.apply(&manifest(stage.namespace(), &volume.node, &volume.path()))?;
+        stage.apply(&volume_on_node(stage.namespace(), &volume.node, &volume.path()))?;
         Ok(volume)
     }
 
@@ -170,7 +183,8 @@ impl Drop for Volume<'_> {
     }
 }
 
-fn manifest(name: &str, node: &str, path: &str) -> Value {
+/// A volume that lies on one node.
+pub(crate) fn volume_on_node(name: &str, node: &str, path: &str) -> Value {
     let on_node = json!([{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]);
     json!({
         "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},

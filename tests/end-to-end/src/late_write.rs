@@ -1,4 +1,4 @@
-//! What a late write is shown and tested with: two tables to write to, one of them with a fence check, and a
+//! What a late write is shown and tested with: four places to write to, two of them with a fence check, and a
 //! network that keeps a holder's bytes until after its death.
 
 use std::net::IpAddr;
@@ -10,15 +10,18 @@ use fencedlease_cluster::target::Target;
 use fencedlease_faults::{Direction, Fault, Order};
 use serde_json::{Value, json};
 
-use crate::images;
 use crate::proxy::PodProxy;
+use crate::{gate, images};
 
 const PLACES_MANIFEST: &str = include_str!("../manifests/late-write.yaml");
 const WRITERS_MANIFEST: &str = include_str!("../manifests/late-writers.yaml");
 const FENCE_CHECK: &str = include_str!("../../../guards/postgresql/install.sql");
-/// The control ports of the proxies in the manifest: to the database.
-const CONTROL_PORTS: [u16; 1] = [7481];
+/// The control ports of the proxies in the manifest: to the database, the gate, the files.
+const CONTROL_PORTS: [u16; 3] = [7481, 7482, 7483];
 const LEASE: &str = "ledger";
+const GATE: &str = "files-gate";
+/// Where a node of this host's own cluster keeps the gate's fences.
+const ON_NODE: &str = "/var/lib/fencedlease-late-write";
 
 /// Where the writers write the same line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -27,6 +30,10 @@ pub enum Place {
     CheckedTable,
     /// A table without.
     UncheckedTable,
+    /// A file behind the gate.
+    CheckedFile,
+    /// A file past it.
+    UncheckedFile,
 }
 
 /// The pod that holds the lease.
@@ -53,13 +60,16 @@ pub struct LateWrite<'a> {
 
 impl Place {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::CheckedTable, Self::UncheckedTable];
+    pub const ALL: [Self; 4] =
+        [Self::CheckedTable, Self::UncheckedTable, Self::CheckedFile, Self::UncheckedFile];
 
     /// For people.
     pub fn name(self) -> &'static str {
         match self {
             Self::CheckedTable => "PostgreSQL, table checked",
             Self::UncheckedTable => "PostgreSQL, table unchecked",
+            Self::CheckedFile => "a file behind the gate",
+            Self::UncheckedFile => "a file past the gate",
         }
     }
 
@@ -67,7 +77,8 @@ impl Place {
     pub fn check(self) -> Option<&'static str> {
         match self {
             Self::CheckedTable => Some("trigger"),
-            Self::UncheckedTable => None,
+            Self::CheckedFile => Some("gate"),
+            Self::UncheckedTable | Self::UncheckedFile => None,
         }
     }
 }
@@ -75,28 +86,78 @@ impl Place {
 // === impl LateWrite ===
 
 impl<'a> LateWrite<'a> {
-    /// Makes a FencedLease of this spec, starts database and network in a namespace, and waits until they serve.
-    /// The images [`images::FOR_LATE_WRITE`] must be on the cluster.
+    /// Makes a FencedLease of this spec with a gate, starts database, file server, gate and network in a namespace,
+    /// and waits until they serve. The images [`images::FOR_LATE_WRITE`] and [`images::FOR_GATES`] must be on the
+    /// cluster.
     pub fn prepare(kubectl: &'a Kubectl, target: Target, namespace: &str, spec: &Value) -> Result<Self> {
         let mut it = Self { kubectl, target, namespace: namespace.to_owned(), network: Vec::new() };
+        let mut spec = spec.clone();
+        spec["gates"] = json!([{ "name": "files", "url": format!("http://{GATE}.{namespace}.svc:8080") }]);
         let lease = json!({ "apiVersion": "fencedlease.dev/v1alpha1", "kind": "FencedLease",
             "metadata": { "name": LEASE }, "spec": spec });
-        it.apply(&lease.to_string())?;
-        it.apply(PLACES_MANIFEST)?;
-        for name in ["database", "network"] {
+        for manifests in [&lease.to_string(), PLACES_MANIFEST, gate::BACKEND] {
+            it.apply(manifests)?;
+        }
+        it.install_gate()?;
+        for name in ["database", "files", "network"] {
             it.run(&["rollout", "status", &format!("deployment/{name}"), "--timeout=90s"])?;
         }
-        it.sql(FENCE_CHECK)?;
-        it.sql(&format!(
-            "CREATE ROLE app LOGIN; CREATE TABLE checked (line text); CREATE TABLE unchecked (line text);
-             INSERT INTO checked VALUES ('nothing'); INSERT INTO unchecked VALUES ('nothing');
-             GRANT SELECT, UPDATE ON checked, unchecked TO app;
-             SELECT fencedlease.protect('public.checked', '{namespace}/{LEASE}'); SELECT fencedlease.allow_writer('app');"
-        ))?;
+        it.make_tables()?;
         let pod =
             it.run(&["get", "pods", "-l", "app=network", "-o", "jsonpath={.items[0].metadata.name}"])?;
         it.network = CONTROL_PORTS.iter().map(|&port| PodProxy::new(namespace, &pod, port)).collect();
         Ok(it)
+    }
+
+    fn install_gate(&self) -> Result<()> {
+        let mut values = vec![
+            format!("backend.url=http://files.{}.svc:80", self.namespace),
+            format!("guards[0].lease={LEASE},guards[0].path=/reports/"),
+            "persistence.size=16Mi".to_owned(),
+        ];
+        if self.target == Target::Own {
+            // This host's own cluster makes no volumes by itself.
+            values.push(format!("persistence.storageClass={}", self.make_volume()?));
+        }
+        gate::install(self.kubectl, self.target, &self.namespace, GATE, &values)?;
+        Ok(())
+    }
+
+    /// An empty folder on a node as a volume, and the name of its storage class.
+    fn make_volume(&self) -> Result<String> {
+        let maker = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "volume" },
+            "spec": {
+                "restartPolicy": "Never",
+                "containers": [{
+                    "name": "make", "image": "fencedlease.dev/busybox:dev", "imagePullPolicy": "IfNotPresent",
+                    "command": ["sh", "-c", "rm -rf /on-node/* && chmod 0777 /on-node"],
+                    "volumeMounts": [{ "name": "on-node", "mountPath": "/on-node" }],
+                }],
+                "volumes": [{ "name": "on-node", "hostPath": {
+                    "path": format!("{ON_NODE}/{}", self.namespace), "type": "DirectoryOrCreate" } }],
+            },
+        });
+        self.apply(&maker.to_string())?;
+        self.run(&["wait", "pod/volume", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s"])?;
+        let node = self.run(&["get", "pod", "volume", "-o", "jsonpath={.spec.nodeName}"])?;
+        let name = format!("{}-fences", self.namespace);
+        self.run(&["delete", "persistentvolume", &name, "--ignore-not-found"])?;
+        let path = format!("{ON_NODE}/{}", self.namespace);
+        self.kubectl.apply(&gate::volume_on_node(&name, &node, &path).to_string())?;
+        Ok(name)
+    }
+
+    fn make_tables(&self) -> Result<()> {
+        self.sql(FENCE_CHECK)?;
+        self.sql(&format!(
+            "CREATE ROLE app LOGIN; CREATE TABLE checked (line text); CREATE TABLE unchecked (line text);
+             INSERT INTO checked VALUES ('nothing'); INSERT INTO unchecked VALUES ('nothing');
+             GRANT SELECT, UPDATE ON checked, unchecked TO app;
+             SELECT fencedlease.protect('public.checked', '{}/{LEASE}'); SELECT fencedlease.allow_writer('app');",
+            self.namespace
+        ))?;
+        Ok(())
     }
 
     /// Starts the two writers; does not wait for them.
@@ -141,14 +202,18 @@ impl<'a> LateWrite<'a> {
         self.order(writer, Fault::Pass)
     }
 
-    /// The line that now stands at each place of [`Place::ALL`].
-    pub fn lines(&self) -> Result<[String; 2]> {
+    /// The line that now stands at each place of [`Place::ALL`]; empty where none does yet.
+    pub fn lines(&self) -> Result<[String; 4]> {
         let rows = "SELECT (SELECT line FROM checked), (SELECT line FROM unchecked)";
         let words =
             ["exec", "deployment/database", "--", "psql", "-h", "/tmp", "-U", "postgres", "-Atc", rows];
         let rows = self.run(&words)?;
-        let (checked, unchecked) = rows.trim().split_once('|').context("two lines of two tables")?;
-        Ok([checked, unchecked].map(str::to_owned))
+        let (checked_row, unchecked_row) = rows.trim().split_once('|').context("two lines of two tables")?;
+        let files = "cd /data/files/reports; cat checked 2>/dev/null; echo; cat unchecked 2>/dev/null; echo";
+        let files = self.run(&["exec", "deployment/files", "--", "sh", "-c", files])?;
+        let mut files = files.lines();
+        let mut file = || files.next().unwrap_or_default().to_owned();
+        Ok([checked_row.to_owned(), unchecked_row.to_owned(), file(), file()])
     }
 
     /// The words with which PostgreSQL refused a fence, as its log has them, if it did.
@@ -161,6 +226,15 @@ impl<'a> LateWrite<'a> {
                 .filter(|words| words.contains(" is refused for "))
         };
         Ok(log.lines().find_map(refusal))
+    }
+
+    /// How many requests the gate has refused, since it had met a greater fence.
+    pub fn gate_refusals(&self) -> Result<u64> {
+        let path = format!("/api/v1/namespaces/{}/pods/{GATE}-0:8080/proxy/metrics", self.namespace);
+        let series = "fencedlease_gate_requests_total{result=\"refused\"} ";
+        let metrics = self.kubectl.run(&["get", "--raw", &path])?;
+        let value = metrics.lines().find_map(|line| line.strip_prefix(series));
+        Ok(value.map_or(Ok(0), str::parse)?)
     }
 
     fn order(&self, writer: &Writer, fault: Fault) -> Result<()> {

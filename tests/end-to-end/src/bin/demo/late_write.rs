@@ -18,13 +18,13 @@ use crate::view::tell;
 
 /// Plays it and prints it.
 pub(crate) fn tell_all(kubectl: &Kubectl, progress: &Progress) -> Result<()> {
-    progress.step("The second act: a PostgreSQL behind a slow network, and two pods that write to it");
+    progress.step("The second act: a PostgreSQL, a file server and a gate, and two pods that write to them over a slow network");
     let scene = LateWrite::prepare(kubectl, Target::from_env()?, NAMESPACE, &json!({}))?;
     scene.start_writers()?;
     let first = writer_after(&scene, 0)?;
     let Writer { pod, fence, address } = &first;
     tell(&format!(
-        "\n1. {pod} holds the lease with fence {fence}. It writes one line to two tables: one with the trigger of\n   guards/postgresql/install.sql, and one without any check."
+        "\n1. {pod} holds the lease with fence {fence}. It writes one line to four places: a table with the\n   trigger of guards/postgresql/install.sql and one without, a file behind the gate and one past it."
     ));
 
     scene.hold(&first)?;
@@ -50,17 +50,18 @@ pub(crate) fn tell_all(kubectl: &Kubectl, progress: &Progress) -> Result<()> {
     ));
 
     let second = writer_after(&scene, *fence)?;
-    tell(&format!("4. {} took over with fence {} and has written both tables.", second.pod, second.fence));
+    tell(&format!("4. {} took over with fence {} and has written all four.", second.pod, second.fence));
 
     let before = scene.lines()?;
     scene.deliver(&first)?;
     let late = line_of(*fence);
     let after = wait("the late write to arrive", Duration::from_secs(10), || {
         let lines = scene.lines()?;
-        let refusal = scene.database_refusal(*fence)?;
-        Ok(refusal.filter(|_| lines.contains(&late)).map(|refusal| (lines, refusal)))
+        let refusals = (scene.database_refusal(*fence)?, scene.gate_refusals()?);
+        let has_all = lines.iter().filter(|line| **line == late).count() >= 2 && refusals.1 > 0;
+        Ok(refusals.0.filter(|_| has_all).map(|refusal| (lines, refusal, refusals.1)))
     });
-    let (lines, refusal) = after?;
+    let (lines, refusal, refused) = after?;
     tell(&format!(
         "5. Now the network delivers what {pod} sent, {:.1} s after its death was known:\n",
         died.elapsed().as_secs_f64()
@@ -72,7 +73,9 @@ pub(crate) fn tell_all(kubectl: &Kubectl, progress: &Progress) -> Result<()> {
         let check = place.check().unwrap_or("none");
         println!("   {:<28} {check:<8} {before:<10} {now:<10} {verdict}", place.name());
     }
-    tell(&format!("\n   PostgreSQL's own words: {refusal}"));
+    tell(&format!(
+        "\n   PostgreSQL said: {refusal}\n   The gate answered 412 to {refused} request of the dead."
+    ));
     redis.order(None, Fault::Pass)?;
     Ok(())
 }

@@ -27,7 +27,8 @@ pub(crate) fn cluster_with_chart(paths: &Paths, kubectl: &Kubectl, progress: &Pr
     let cluster = Cluster::in_use()?;
     images::hand_over(
         &cluster,
-        &[&images::FOR_TESTS[..], &images::FOR_LATE_WRITE[..], &images::OURS[..]].concat(),
+        &[&images::FOR_TESTS[..], &images::FOR_LATE_WRITE[..], &images::FOR_GATES[..], &images::OURS[..]]
+            .concat(),
         progress,
     )?;
     progress.step("Installing the chart, with the demo's Redis as the installation's");
