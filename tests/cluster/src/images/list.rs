@@ -128,7 +128,13 @@ pub const IMAGES: [Image; 9] = [
     },
     Image {
         name: "fencedlease.dev/postgresql:dev",
-        parts: &[Part::Userland, Part::Postgresql, Part::Scratch("data"), Part::Scratch("tmp")],
+        parts: &[
+            Part::Userland,
+            Part::Postgresql,
+            host("/usr/bin/curl", "curl"),
+            Part::Scratch("data"),
+            Part::Scratch("tmp"),
+        ],
         nonroot: true,
         entrypoint: &[],
         command: &["postgres"],
