@@ -12,8 +12,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::admin::{self, Admin};
-use crate::args::Args;
-use crate::backend::Backend;
+use crate::args::{Args, BackendAddress};
+use crate::backend::{Backend, Target};
 use crate::desk::Desk;
 use crate::keys::Keys;
 use crate::listener::Listener;
@@ -22,6 +22,7 @@ use crate::route::Rules;
 use crate::service::Gate;
 use crate::store::{Store, StoreThread};
 use crate::tls::{self, Certificate};
+use crate::workers::Workers;
 
 /// How often keys and certificate are read anew.
 const RELOAD: Duration = Duration::from_secs(5);
@@ -44,7 +45,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         );
     }
     let metrics = Arc::new(Metrics::new().context("cannot make the metrics")?);
-    let keys = Keys::load(&args.keys, resources.clone())?;
+    let keys = Arc::new(Keys::load(&args.keys, resources.clone())?);
     let certificate = match (&args.tls_cert, &args.tls_key) {
         (Some(chain), Some(key)) => Some(Certificate::load(chain, key)?),
         _ => None,
@@ -54,14 +55,16 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let stored = store.highest().clone();
     let thread = StoreThread::start(store)?;
     let desk = Arc::new(Desk::new(&resources, &stored, thread.jobs(), waits, Arc::clone(&metrics)));
-    let gate = Arc::new(Gate {
-        rules,
-        keys,
+    let (rules, target) = (Arc::new(rules), target(&args)?);
+    let workers = Workers::start(|| Gate {
+        rules: Arc::clone(&rules),
+        keys: Arc::clone(&keys),
         desk: Arc::clone(&desk),
-        backend: Arc::new(backend(&args)?),
+        backend: Arc::new(Backend::new(target.clone())),
         metrics: Arc::clone(&metrics),
         limits: args.limits(),
-    });
+    })
+    .context("cannot start the threads that serve clients")?;
     let is_ending = Arc::new(AtomicBool::new(false));
     let router = admin::router(Admin { desk: Arc::clone(&desk), metrics, is_ending: Arc::clone(&is_ending) });
     let (stop, stopped) = watch::channel(false);
@@ -71,15 +74,15 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
             tracing::error!(%error, "the admin port cannot be served");
         }
     });
-    tasks.spawn(reload(Arc::clone(&gate), certificate.clone()));
+    tasks.spawn(reload(keys, certificate.clone()));
     let tls = certificate.map(|certificate| certificate.acceptor()).transpose()?;
-    let listener = Listener { socket: listen, tls, bounds: args.bounds(), gate };
+    let listener = Listener { socket: listen, tls, bounds: args.bounds(), workers };
     let serve = tokio::spawn(listener.run(stopped));
     wait_for_the_end(&mut tasks).await?;
     tracing::info!("told to end");
     is_ending.store(true, Ordering::Relaxed);
     stop.send_replace(true);
-    serve.await.context("serving failed")?;
+    let _workers = serve.await.context("serving failed")?;
     end(&args, &desk, thread).await
 }
 
@@ -92,17 +95,11 @@ async fn bind(args: &Args, flag: &str, address: std::net::SocketAddr) -> anyhow:
     Ok(socket)
 }
 
-fn backend(args: &Args) -> anyhow::Result<Backend> {
-    let address = &args.backend;
-    let tls =
-        args.backend_ca.as_ref().map(|authorities| tls::connector(authorities, &address.host)).transpose()?;
-    let host = &address.host;
-    let at = if host.contains(':') {
-        format!("[{host}]:{}", address.port)
-    } else {
-        format!("{host}:{}", address.port)
-    };
-    Ok(Backend::new(at, tls, args.connect_timeout_ms))
+fn target(args: &Args) -> anyhow::Result<Target> {
+    let BackendAddress { host, port, .. } = &args.backend;
+    let tls = args.backend_ca.as_ref().map(|authorities| tls::connector(authorities, host)).transpose()?;
+    let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+    Ok(Target { address, tls, connect_timeout: args.connect_timeout_ms })
 }
 
 async fn wait_for_the_end(tasks: &mut JoinSet<()>) -> anyhow::Result<()> {
@@ -115,12 +112,12 @@ async fn wait_for_the_end(tasks: &mut JoinSet<()>) -> anyhow::Result<()> {
     }
 }
 
-async fn reload(gate: Arc<Gate>, certificate: Option<Arc<Certificate>>) {
+async fn reload(keys: Arc<Keys>, certificate: Option<Arc<Certificate>>) {
     let mut tick = interval(RELOAD);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        if let Err(error) = gate.keys.reload() {
+        if let Err(error) = keys.reload() {
             tracing::warn!(error = &error as &dyn std::error::Error, "keys stay as they were");
         }
         if let Some(Err(error)) = certificate.as_ref().map(|certificate| certificate.reload()) {

@@ -19,11 +19,20 @@ const IDLE: Duration = Duration::from_secs(15);
 /// How many idle connections are kept.
 const MOST_IDLE: usize = 256;
 
-/// The backend.
+/// Where the backend is, and how it is spoken to.
+#[derive(Clone)]
+pub struct Target {
+    /// `host:port`.
+    pub address: String,
+    /// TLS, and the name that its certificate must have; `None` speaks plainly.
+    pub tls: Option<(TlsConnector, ServerName<'static>)>,
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+}
+
+/// The backend, as one thread has it.
 pub struct Backend {
-    address: String,
-    tls: Option<(TlsConnector, ServerName<'static>)>,
-    connect_timeout: Duration,
+    target: Target,
     idle: Mutex<Vec<(Connection, Instant)>>,
 }
 
@@ -55,13 +64,9 @@ pub enum ConnectError {
 }
 
 impl Backend {
-    /// A backend at `host:port`, with TLS where that is given.
-    pub fn new(
-        address: String,
-        tls: Option<(TlsConnector, ServerName<'static>)>,
-        connect_timeout: Duration,
-    ) -> Self {
-        Self { address, tls, connect_timeout, idle: Mutex::new(Vec::new()) }
+    /// A backend with no connections yet.
+    pub fn new(target: Target) -> Self {
+        Self { target, idle: Mutex::new(Vec::new()) }
     }
 
     /// An idle connection that is still open.
@@ -77,13 +82,13 @@ impl Backend {
 
     /// A new connection.
     pub async fn connect(&self) -> Result<Connection, ConnectError> {
-        timeout(self.connect_timeout, self.open()).await.unwrap_or(Err(ConnectError::TooLong))
+        timeout(self.target.connect_timeout, self.open()).await.unwrap_or(Err(ConnectError::TooLong))
     }
 
     async fn open(&self) -> Result<Connection, ConnectError> {
-        let stream = TcpStream::connect(&self.address).await?;
+        let stream = TcpStream::connect(&self.target.address).await?;
         stream.set_nodelay(true)?;
-        match &self.tls {
+        match &self.target.tls {
             None => begin(TokioIo::new(stream)).await,
             Some((connector, name)) => {
                 begin(TokioIo::new(connector.connect(name.clone(), stream).await?)).await

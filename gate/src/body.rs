@@ -1,5 +1,6 @@
 //! Bodies on their way through the gate: never whole in memory, and cut where nothing more may pass.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -10,6 +11,12 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::sync::Notify;
 
 use crate::backend::Lent;
+
+/// How often a body is asked whether its beginning is here: hyper hands on what it has read once somebody asked.
+const ASKS: u32 = 2;
+
+/// What a body says when it is asked for its next part.
+type Polled = Option<Result<Frame<Bytes>, hyper::Error>>;
 
 /// How far a request's body is. Decided once, by whoever comes first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -42,6 +49,8 @@ pub struct Progress {
 /// A request's body.
 pub struct Upload {
     inner: Incoming,
+    /// What came out of `inner` already, its end included.
+    first: Option<Polled>,
     left: u64,
     progress: Arc<Progress>,
 }
@@ -125,7 +134,28 @@ impl Upload {
         if inner.is_end_stream() {
             progress.turn(Stage::Complete);
         }
-        Self { inner, left: limit, progress }
+        Self { inner, first: None, left: limit, progress }
+    }
+
+    /// Takes the beginning if it is here, so that it leaves with the request's head and not after it. Does not wait
+    /// for it.
+    pub async fn begin(&mut self) {
+        let mut asked = 0;
+        self.first = poll_fn(|cx| {
+            if self.inner.is_end_stream() {
+                return Poll::Ready(None);
+            }
+            asked += 1;
+            match Pin::new(&mut self.inner).poll_frame(cx) {
+                Poll::Ready(polled) => Poll::Ready(Some(polled)),
+                Poll::Pending if asked < ASKS => {
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
+                Poll::Pending => Poll::Ready(None),
+            }
+        })
+        .await;
     }
 
     /// How far it is, for others.
@@ -175,7 +205,10 @@ impl Body for Upload {
         if matches!(self.progress.stage(), Stage::Cut) {
             return Poll::Ready(Some(Err(UploadError::Cut)));
         }
-        let polled = Pin::new(&mut self.inner).poll_frame(cx);
+        let polled = match self.first.take() {
+            Some(first) => Poll::Ready(first),
+            None => Pin::new(&mut self.inner).poll_frame(cx),
+        };
         self.progress.waits_for_client.store(u8::from(polled.is_pending()), Ordering::Relaxed);
         let frame = match ready!(polled) {
             None => return Poll::Ready(self.finish().err().map(Err)),
@@ -199,11 +232,21 @@ impl Body for Upload {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        self.first.is_none() && self.inner.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
+        let taken = match &self.first {
+            Some(Some(Ok(frame))) => frame.data_ref().map_or(0, Bytes::len) as u64,
+            _ => 0,
+        };
+        let rest = self.inner.size_hint();
+        let mut hint = SizeHint::new();
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(upper + taken);
+        }
+        hint.set_lower(rest.lower() + taken);
+        hint
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::{Request, Response};
-use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
 use crate::backend::{Backend, Connection};
@@ -40,9 +39,6 @@ pub enum Failure {
     Superseded,
 }
 
-/// What an answer is told through.
-pub type Tell = oneshot::Sender<Result<Response<Download>, Failure>>;
-
 /// One request on its way.
 pub struct Exchange {
     /// Where to.
@@ -56,28 +52,22 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Carries it out, tells the answer, and returns when nothing more of it can reach the backend.
-    pub async fn run(self, tell: Tell) {
+    /// Carries it out, and returns the answer. Its passage ends when nothing more of it can reach the backend.
+    pub async fn run(self) -> Result<Response<Download>, Failure> {
         let Self { backend, request, passage, idle_timeout } = self;
         let mut way = Way { progress: request.body().progress(), passage, idle_timeout };
-        let (connection, answer) = match way.send(&backend, request).await {
-            Ok(answered) => answered,
-            Err(failure) => {
-                // The client may have gone.
-                let _ = tell.send(Err(failure));
-                return;
-            }
-        };
+        let (connection, answer) = way.send(&backend, request).await?;
         if way.progress.stage() == Stage::Complete {
             way.settle();
-            let _ = tell.send(Ok(answer.map(|body| Download::new(body, connection.lent(&backend)))));
-        } else {
-            // It answered before it had everything; what it still gets is on its way all the same, and the
-            // connection is for nobody else.
-            let _ = tell.send(Ok(answer.map(Download::alone)));
+            return Ok(answer.map(|body| Download::new(body, connection.lent(&backend))));
+        }
+        // It answered before it had everything; what it still gets is on its way all the same, and the connection
+        // is for nobody else.
+        tokio::spawn(async move {
             way.rest().await;
             drop(connection);
-        }
+        });
+        Ok(answer.map(Download::alone))
     }
 }
 
@@ -94,6 +84,7 @@ impl Way {
         backend: &Arc<Backend>,
         mut request: Request<Upload>,
     ) -> Result<(Connection, Response<hyper::body::Incoming>), Failure> {
+        request.body_mut().begin().await;
         loop {
             let connection = match backend.idle().await {
                 Some(connection) => Ok(connection),

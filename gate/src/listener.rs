@@ -18,6 +18,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::headers::Client;
 use crate::service::Gate;
 use crate::stall::Stalling;
+use crate::workers::Workers;
 
 /// How long a client may take for its TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -47,13 +48,13 @@ pub struct Listener {
     pub tls: Option<TlsAcceptor>,
     /// What clients may hold.
     pub bounds: Bounds,
-    /// What answers.
-    pub gate: Arc<Gate>,
+    /// What answers, and where.
+    pub workers: Workers,
 }
 
 impl Listener {
-    /// Serves until `stop` turns true, then lets running requests end and returns.
-    pub async fn run(self, mut stop: watch::Receiver<bool>) {
+    /// Serves until `stop` turns true, then lets running requests end and returns what may still carry some out.
+    pub async fn run(self, mut stop: watch::Receiver<bool>) -> Workers {
         let slots = Arc::new(Semaphore::new(self.bounds.max_connections));
         let mut connections = JoinSet::new();
         let stopped = stop.clone();
@@ -65,13 +66,18 @@ impl Listener {
                 _ = stop.wait_for(|stop| *stop) => break,
             };
             let Some((permit, stream, peer)) = accepted else { continue };
-            let (tls, bounds, gate, stop) =
-                (self.tls.clone(), self.bounds, Arc::clone(&self.gate), stopped.clone());
-            connections.spawn(async move {
-                let _permit = permit;
+            let Some(worker) = self.workers.idlest() else { continue };
+            let (tls, bounds, gate, stop) = (self.tls.clone(), self.bounds, worker.gate(), stopped.clone());
+            let served = worker.serve();
+            let serve = async move {
+                let _held = (permit, served);
                 let _counted = gate.metrics.connection();
-                connection(stream, peer, tls, bounds, Arc::clone(&gate), stop).await;
-            });
+                match TcpStream::from_std(stream) {
+                    Ok(stream) => connection(stream, peer, tls, bounds, Arc::clone(&gate), stop).await,
+                    Err(error) => tracing::warn!(%peer, %error, "cannot serve a connection"),
+                }
+            };
+            connections.spawn_on(serve, worker.runtime());
         }
         drop(self.socket);
         let end =
@@ -79,15 +85,18 @@ impl Listener {
         if end.await.is_err() {
             tracing::warn!(open = connections.len(), "connections were still busy at the end");
         }
+        self.workers
     }
 }
 
+/// A connection, free of this runtime: another one will serve it.
 async fn accept(
     socket: &TcpListener,
     slots: &Arc<Semaphore>,
-) -> Option<(OwnedSemaphorePermit, TcpStream, SocketAddr)> {
+) -> Option<(OwnedSemaphorePermit, std::net::TcpStream, SocketAddr)> {
     let permit = Arc::clone(slots).acquire_owned().await.ok()?;
-    match socket.accept().await {
+    let accepted = socket.accept().await.and_then(|(stream, peer)| Ok((stream.into_std()?, peer)));
+    match accepted {
         Ok((stream, peer)) => Some((permit, stream, peer)),
         Err(error) => {
             tracing::warn!(%error, "cannot accept a connection");
@@ -141,6 +150,8 @@ where
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
+        // A client that has sent all and gone, such as a holder that was killed, is judged and counted all the same.
+        .half_close(true)
         .timer(TokioTimer::new())
         .header_read_timeout(bounds.header_timeout)
         .max_buf_size(usize::try_from(bounds.max_header_bytes).unwrap_or(usize::MAX).max(8192));

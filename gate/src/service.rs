@@ -11,7 +11,6 @@ use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::HeaderMap;
 use hyper::http::request::Parts;
 use hyper::{Request, Response};
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::answer::{self, Body, Problem};
@@ -23,15 +22,16 @@ use crate::exchange::{Exchange, Failure};
 use crate::headers::{self, Client};
 use crate::keys::Keys;
 use crate::metrics::Metrics;
+use crate::outlive::Outlive;
 use crate::route::{Route, Rules};
 use crate::store::unix_ms;
 
 /// What a request is judged by and carried out with.
 pub struct Gate {
     /// Which path belongs to which resource.
-    pub rules: Rules,
+    pub rules: Arc<Rules>,
     /// Who may sign for a resource.
-    pub keys: Keys,
+    pub keys: Arc<Keys>,
     /// Who may go to the backend now.
     pub desk: Arc<Desk>,
     /// Where it goes.
@@ -156,10 +156,8 @@ impl Gate {
             passage,
             idle_timeout: self.limits.idle_timeout,
         };
-        let (tell, told) = oneshot::channel();
-        // It ends with its passage, and the end of the process waits for those.
-        tokio::spawn(exchange.run(tell));
-        let answer = told.await.unwrap_or(Err(Failure::BackendCut));
+        // It goes on without its client, and the end of the process waits for its passage.
+        let answer = Outlive::new(exchange.run()).await;
         let mut answer: Response<Download> = answer.map_err(|failure| unchecked(failure, is_checked))?;
         headers::to_client(answer.headers_mut(), is_checked);
         Ok(answer.map(Either::Right))
