@@ -5,10 +5,12 @@
 
 pub mod connection;
 pub mod figures;
+pub mod handover;
 pub mod load;
 pub mod programs;
 pub mod proxies;
 pub mod raise;
 pub mod sink;
+pub mod sql;
 pub mod table;
 pub mod through;
