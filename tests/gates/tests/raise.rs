@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use fencedlease_faults::matrix::shown;
 use fencedlease_gates_tests::{KEY, OTHER_KEY, World, eventually, replace};
 use fencedlease_wire::gate::{GateKey, UnverifiedTicket};
 use serde_json::{Value, json};
@@ -48,7 +49,9 @@ fn a_holder_that_was_stalled_is_refused_though_the_next_one_has_written_nothing(
     old.thaw()?;
     assert_eq!(world.place.backend.bodies(), ["in time"]);
     assert_eq!(gate.put(&new.headers()?, "first of the new one")?.status, 200);
-    Ok(())
+    let outcome =
+        "the old holder's ticket was refused from the new one's raise on, before that one had written";
+    Ok(shown(&[48], outcome)?)
 }
 
 #[test]
