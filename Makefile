@@ -20,10 +20,10 @@ help: ## Print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; \
 		do printf '  make %-13s %s\n' "$$target" "$$text"; done
 
-demo: rust ## Show a holder cut off from Redis, killed and replaced, on a real Kubernetes on this machine
+demo: rust ## Show a holder cut off, killed and replaced, and its late write refused, on a real Kubernetes here
 	cargo run --locked --quiet -p fencedlease-end-to-end --bin demo
 
-test: check programs local end-to-end ## Everything: check, tests with a real Redis, tests on a real Kubernetes
+test: check programs local applications end-to-end ## Everything: check, tests with a real Redis, tests on a real Kubernetes
 
 check: rust ## The fast part: format, lints, unit tests, generated files, arrows between the parts
 	cargo fmt --all --check
