@@ -146,7 +146,7 @@ fn outcome(args: &ExecArgs, ending: Ending) -> Outcome {
         },
         Ending::Unusable { message } => Outcome {
             code: exit::REDIS_UNUSABLE,
-            message: format!("the lease on {} cannot be asked for: {message}. Nothing was run", args.lease),
+            message: format!("the lease on {} cannot be used: {message}. Nothing was run", args.lease),
         },
         Ending::HoldEnded(status) => Outcome {
             code: if status.success() { exit::CANNOT_GUARD } else { code_of(status) },

@@ -179,7 +179,8 @@ impl Holder {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    fn socket(&self) -> anyhow::Result<PathBuf> {
+    /// The socket, once it is there.
+    pub fn socket(&self) -> anyhow::Result<PathBuf> {
         let is_run_folder = |path: &PathBuf| path.join("shared").is_dir();
         let mut entries = fs::read_dir(self.folder.path())?.flatten().map(|entry| entry.path());
         Ok(entries.find(is_run_folder).context("no socket yet")?.join("shared/lease.sock"))
