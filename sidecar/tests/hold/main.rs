@@ -9,6 +9,7 @@
 
 mod clients;
 mod ends;
+mod gates;
 mod holding;
 mod losses;
 mod refusals;

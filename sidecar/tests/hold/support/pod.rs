@@ -58,6 +58,7 @@ impl Pod {
             fs::set_permissions(volume, Permissions::from_mode(0o777)).unwrap();
         }
         fs::write(state.path().join("token"), "a token for the endpoint\n").unwrap();
+        fs::write(state.path().join("gate-key"), "a".repeat(64)).unwrap();
         fs::create_dir(state.path().join("redis")).unwrap();
         fs::write(state.path().join("redis/password"), "from a Secret\n").unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -76,6 +77,11 @@ impl Pod {
             .unwrap();
         self.sidecar = Some(sidecar);
         eventually("a lease.sock", || self.ask("GET", "/v1/lease", "").ok());
+    }
+
+    /// The key that signs tickets for gates.
+    pub(crate) fn gate_key_file(&self) -> std::path::PathBuf {
+        self.state.path().join("gate-key")
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -198,6 +204,8 @@ pub(crate) fn command(dir: &Path, state: &Path, settings: &Value, name: &str) ->
         .arg(state.join("token"))
         .arg("--redis-secret-dir")
         .arg(state.join("redis"))
+        .arg("--gate-key-file")
+        .arg(state.join("gate-key"))
         .env("FENCEDLEASE_SETTINGS", settings.to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::null());
