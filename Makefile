@@ -64,7 +64,7 @@ clean: rust ## End the cluster and remove what it left on this machine
 cache-clean: clean ## Remove all that was built, the Kubernetes programs too
 	rm -rf -- "$(FENCEDLEASE_CACHE)"
 
-bench: rust ## Print what the checks cost: the gate beside nginx, a raise, triggers, a handover, a loss
+bench: rust ## Print what the checks cost: the gate beside nginx, a raise, triggers, a handover
 	cargo run --locked --quiet --release -p fencedlease-bench --bin bench
 
 histories: rust ## Judge 1,000 histories of 8 clients at a gate that is killed, and see broken gates found out

@@ -34,7 +34,8 @@ pub(crate) struct Seen {
     pub(crate) saw: Saw,
 }
 
-/// One thing that takes effect at an instant. A write raises first, and then writes.
+/// One thing that takes effect at an instant. A write raises first, and then writes: between the two a newer fence
+/// may be stored, which refuses older ones from then on, but passes only once this write is over.
 #[derive(Clone, Debug)]
 struct Event {
     effect: Effect,
@@ -48,6 +49,7 @@ struct Event {
 #[derive(Clone, Debug)]
 enum Effect {
     Raise(Holder),
+    Pass(Holder),
     Write(Holder, String),
     Refuse(Holder),
     Read(Option<Holder>, Option<String>),
@@ -55,7 +57,10 @@ enum Effect {
 
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 struct State {
+    /// Whose fence is stored.
     highest: Option<Holder>,
+    /// Who was the last to pass.
+    passed: Option<Holder>,
     value: Option<String>,
 }
 
@@ -137,32 +142,38 @@ impl State {
     fn with(&self, effect: &Effect) -> Option<Self> {
         match effect {
             Effect::Raise(holder) => {
-                self.admits(*holder).then(|| Self { highest: Some(*holder), ..self.clone() })
+                is_open(self.highest, *holder).then(|| Self { highest: Some(*holder), ..self.clone() })
             }
             Effect::Write(holder, value) => {
-                (self.highest == Some(*holder)).then(|| Self { value: Some(value.clone()), ..self.clone() })
+                self.passing(*holder).map(|state| Self { value: Some(value.clone()), ..state })
             }
-            Effect::Refuse(holder) => (!self.admits(*holder)).then(|| self.clone()),
-            Effect::Read(holder, value) => {
-                let is_his = holder.is_none() || *holder == self.highest;
-                (is_his && *value == self.value).then(|| self.clone())
-            }
+            Effect::Refuse(holder) => (!is_open(self.highest, *holder)).then(|| self.clone()),
+            Effect::Read(_, value) if *value != self.value => None,
+            Effect::Read(None, _) => Some(self.clone()),
+            Effect::Pass(holder) | Effect::Read(Some(holder), _) => self.passing(*holder),
         }
     }
 
     /// Whether it can never happen again, since fences only grow.
     fn is_past(&self, effect: &Effect) -> bool {
         match effect {
-            Effect::Raise(holder) | Effect::Write(holder, _) | Effect::Read(Some(holder), _) => {
-                !self.admits(*holder)
+            Effect::Raise(holder) => !is_open(self.highest, *holder),
+            Effect::Pass(holder) | Effect::Write(holder, _) | Effect::Read(Some(holder), _) => {
+                !is_open(self.passed, *holder)
             }
             Effect::Refuse(_) | Effect::Read(None, _) => false,
         }
     }
 
-    fn admits(&self, holder: Holder) -> bool {
-        self.highest.is_none_or(|highest| highest.fence < holder.fence || highest == holder)
+    /// The state in which this holder was the last to pass, if nobody newer was.
+    fn passing(&self, holder: Holder) -> Option<Self> {
+        is_open(self.passed, holder).then(|| Self { passed: Some(holder), ..self.clone() })
     }
+}
+
+/// Whether nobody newer than this holder, and no other with its fence, was here.
+fn is_open(here: Option<Holder>, holder: Holder) -> bool {
+    here.is_none_or(|here| here.fence < holder.fence || here == holder)
 }
 
 fn events(history: &[Seen]) -> Vec<Event> {
@@ -193,6 +204,9 @@ fn events(history: &[Seen]) -> Vec<Event> {
             }
             (Saw::Written | Saw::Unknown, Some(value)) => {
                 push(Effect::Write(holder, value.clone()), Some(raise));
+            }
+            (Saw::Raised, _) => {
+                push(Effect::Pass(holder), Some(raise));
             }
             _ => {}
         }

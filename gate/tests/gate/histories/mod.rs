@@ -4,7 +4,8 @@ mod judge;
 mod run;
 
 use judge::{Judgement, Saw, Seen, judge};
-use run::{Disk, run};
+pub(crate) use run::Disk;
+use run::run;
 
 use crate::support::{Holder, Nginx, holder};
 
@@ -82,4 +83,33 @@ fn what_cannot_have_happened_has_no_order() {
         let expected = if is_right { Judgement::Explained } else { Judgement::Impossible };
         assert_eq!(judge(&in_turn(&history)), expected, "{history:?}");
     }
+}
+
+#[test]
+fn a_newer_fence_refuses_at_once_and_passes_when_the_older_write_is_over() {
+    let (five, six, other) = (holder(5), holder(6), Holder { fence: 6, holder: 9 });
+    let seen = |holder, value: &str, called, answered, saw| Seen {
+        holder: Some(holder),
+        value: Some(value.to_owned()),
+        called,
+        answered,
+        saw,
+    };
+    let reads = |value: &str, called| Seen {
+        holder: None,
+        value: None,
+        called,
+        answered: called + 1,
+        saw: Saw::Read(Some(value.to_owned())),
+    };
+    // Six is stored before time 4, since another six is refused then; five's write is seen after that.
+    let five_writes = seen(five, "a", 0, 20, Saw::Written);
+    let refused = seen(other, "c", 3, 4, Saw::Refused);
+    let mut history = vec![seen(five, "0", 1, 2, Saw::Written), five_writes, refused];
+    history.push(seen(six, "b", 2, 30, Saw::Written));
+    history.extend([reads("0", 6), reads("a", 8), reads("b", 10)]);
+    assert_eq!(judge(&history), Judgement::Explained);
+    // But not after six has written.
+    history.push(reads("a", 12));
+    assert_eq!(judge(&history), Judgement::Impossible);
 }
