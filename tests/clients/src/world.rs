@@ -36,6 +36,22 @@ const TIMINGS: [&str; 12] = [
     "200ms",
 ];
 
+/// For what runs for a minute and is not about a loss: on a busy machine a renewal may take a second.
+const UNHURRIED: [&str; 12] = [
+    "--ttl",
+    "30s",
+    "--renew-interval",
+    "2s",
+    "--renew-timeout",
+    "5s",
+    "--grace-period",
+    "5s",
+    "--kill-budget",
+    "2s",
+    "--commit-margin",
+    "200ms",
+];
+
 /// All that a program needs around it.
 #[derive(Debug)]
 pub struct World {
@@ -76,14 +92,42 @@ impl World {
         options: &[&str],
         settings: &[(&str, &str)],
     ) -> anyhow::Result<Job> {
-        let mut command = self.exec(options);
-        command.arg("--").args(&program.command);
-        self.set(&mut command, settings);
-        Job::start(&mut command)
+        self.run(self.exec(&TIMINGS), program, options, settings)
     }
 
-    /// Holds the lease and ignores SIGTERM, so that its socket outlives a loss for the grace.
+    /// The same for a job that must not lose its lease, however busy the machine is.
+    pub fn guarded_for_long(
+        &self,
+        program: &Program,
+        options: &[&str],
+        settings: &[(&str, &str)],
+    ) -> anyhow::Result<Job> {
+        self.run(self.exec(&UNHURRIED), program, options, settings)
+    }
+
+    fn run(
+        &self,
+        mut exec: Command,
+        program: &Program,
+        options: &[&str],
+        settings: &[(&str, &str)],
+    ) -> anyhow::Result<Job> {
+        exec.args(options).arg("--").args(&program.command);
+        self.set(&mut exec, settings);
+        Job::start(&mut exec)
+    }
+
+    /// Holds the lease, on the busiest machine too.
     pub fn hold(&self) -> anyhow::Result<Holder> {
+        self.hold_by(&UNHURRIED)
+    }
+
+    /// Holds the lease, notices a loss soon and ignores SIGTERM, so that its socket outlives the loss for the grace.
+    pub fn hold_until_lost(&self) -> anyhow::Result<Holder> {
+        self.hold_by(&TIMINGS)
+    }
+
+    fn hold_by(&self, timings: &[&str]) -> anyhow::Result<Holder> {
         let told = self.folder.path().join("environment");
         let metrics_port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let script = format!(
@@ -91,8 +135,8 @@ impl World {
             told.display()
         );
         let port = metrics_port.to_string();
-        let mut command = self.exec(&["--metrics-port", &port]);
-        command.args(["--", "/bin/sh", "-c", &script]);
+        let mut command = self.exec(timings);
+        command.args(["--metrics-port", &port, "--", "/bin/sh", "-c", &script]);
         let job = Job::start(&mut command)?;
         let text = eventually("the holder", || Ok(fs::read_to_string(&told).ok()))?;
         fs::remove_file(&told)?;
@@ -134,11 +178,11 @@ impl World {
         eventually(&format!("{count} lines of {run}"), || Ok((self.lines(run)?.len() >= count).then_some(())))
     }
 
-    fn exec(&self, options: &[&str]) -> Command {
+    fn exec(&self, timings: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
         let redis = self.redis.address().to_string();
         command.args(["exec", "--lease", RESOURCE, "--redis", &redis, "--name", "host-a"]);
-        command.args(TIMINGS).args(options);
+        command.args(timings);
         command
     }
 

@@ -22,14 +22,14 @@ fn a_line_is_written_once_however_often_it_is_sent() {
     for program in &*PROGRAMS {
         let run = program.language;
         let settings = [("REPORT_RUN", run), ("REPORT_LINES", "3")];
-        let first = world.guarded(program, &[], &settings).unwrap().ended().unwrap();
+        let first = world.guarded_for_long(program, &[], &settings).unwrap().ended().unwrap();
         assert_eq!((first.code, &*first.stdout), (Some(COMPLETE), "complete\n"), "{run}: {first:?}");
         let written = world.lines(run).unwrap();
         fence += 1;
         assert_eq!(written, [(1, fence), (2, fence), (3, fence)], "{run}");
         // As after a commit whose confirmation did not arrive: the lines are sent again.
         let again = [("REPORT_RUN", run), ("REPORT_LINES", "4"), ("REPORT_FROM", "2")];
-        let second = world.guarded(program, &[], &again).unwrap().ended().unwrap();
+        let second = world.guarded_for_long(program, &[], &again).unwrap().ended().unwrap();
         assert_eq!(second.code, Some(COMPLETE), "{run}: {second:?}");
         fence += 1;
         let expected = [written, vec![(4, fence)]].concat();
@@ -55,7 +55,7 @@ fn what_a_loss_cut_short_is_cancelled_and_goes_on_at_its_next_line() {
         let before = world.lines(run).unwrap();
         let last = before.len() + 2;
         let settings = [("REPORT_RUN", run), ("REPORT_LINES", &*last.to_string())];
-        let resumed = world.guarded(program, &[], &settings).unwrap().ended().unwrap();
+        let resumed = world.guarded_for_long(program, &[], &settings).unwrap().ended().unwrap();
         assert_eq!(resumed.code, Some(COMPLETE), "{run}: {resumed:?}");
         let after = world.lines(run).unwrap();
         let (kept, added) = after.split_at(before.len());
@@ -69,7 +69,7 @@ fn what_a_loss_cut_short_is_cancelled_and_goes_on_at_its_next_line() {
 #[test]
 fn the_socket_alone_cancels_a_program_and_says_why() {
     let world = World::start().unwrap();
-    let holder = world.hold().unwrap();
+    let holder = world.hold_until_lost().unwrap();
     // Pauses so long that the loss comes in one of them: it is the events that tell of it, not a commit check.
     let start = |program: &Program| {
         let settings =
@@ -128,8 +128,8 @@ fn a_job_longer_than_max_hold_goes_on_where_it_was() {
     let program = Program::shell().unwrap();
     let settings = [("REPORT_RUN", "long"), ("REPORT_LINES", "66"), ("REPORT_LINE_MS", "1000")];
     let run = || {
-        let job = world.guarded(&program, &["--max-hold", "1m"], &settings).unwrap();
-        job.with_patience(Duration::from_secs(120)).ended().unwrap()
+        let job = world.guarded_for_long(&program, &["--max-hold", "1m"], &settings).unwrap();
+        job.with_patience(Duration::from_secs(180)).ended().unwrap()
     };
     let first = run();
     assert_eq!(first.code, Some(PLANNED_END), "{first:?}");
