@@ -142,7 +142,7 @@ impl Problem {
     fn highest(&self) -> Option<Fence> {
         match self {
             Self::NotLetIn(NotLetIn::Refused(
-                Refusal::Lower { highest } | Refusal::OtherHolder { highest },
+                Refusal::Lower { highest, .. } | Refusal::OtherHolder { highest },
             )) => Some(*highest),
             _ => None,
         }
@@ -168,8 +168,10 @@ fn json(status: StatusCode, result: GateResult, value: &impl serde::Serialize) -
 
 fn not_let_in(why: &NotLetIn) -> String {
     match why {
-        NotLetIn::Refused(Refusal::Lower { highest }) => {
-            format!("refused: fence {highest} has been here, so this holder's lease is lost. Stop working")
+        NotLetIn::Refused(Refusal::Lower { highest, offered }) => {
+            format!(
+                "fence {offered} is refused: {highest} has been here, so this holder's lease is lost. Stop working"
+            )
         }
         NotLetIn::Refused(Refusal::OtherHolder { highest }) => {
             format!("refused: another holder has been here with fence {highest}")

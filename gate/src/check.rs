@@ -40,6 +40,8 @@ pub enum Verdict {
 pub enum Refusal {
     /// A higher fence has been here.
     Lower {
+        /// The one that was shown.
+        offered: Fence,
         /// The highest that is stored.
         highest: Fence,
     },
@@ -198,7 +200,7 @@ impl Door {
 fn refusal(highest: &Mark, offered: &Mark) -> Option<Refusal> {
     let is_other = highest.holder.is_some() && highest.holder != offered.holder;
     if offered.fence < highest.fence {
-        Some(Refusal::Lower { highest: highest.fence })
+        Some(Refusal::Lower { offered: offered.fence, highest: highest.fence })
     } else if offered.fence == highest.fence && is_other {
         Some(Refusal::OtherHolder { highest: highest.fence })
     } else {

@@ -28,7 +28,10 @@ fn the_first_mark_is_stored_before_it_passes() {
 fn lower_is_refused_equal_from_the_same_passes_equal_from_another_is_refused() {
     let mut door = door(5, 1);
     let highest = Fence::new(5).unwrap();
-    assert_eq!(door.judge(&mark(4, 1), START), Verdict::Refused(Refusal::Lower { highest }));
+    assert_eq!(
+        door.judge(&mark(4, 1), START),
+        Verdict::Refused(Refusal::Lower { offered: mark(4, 1).fence, highest })
+    );
     assert_eq!(door.judge(&mark(5, 1), START), Verdict::Pass);
     assert_eq!(door.judge(&mark(5, 2), START), Verdict::Refused(Refusal::OtherHolder { highest }));
 }

@@ -14,4 +14,5 @@ mod fences;
 mod histories;
 mod http2;
 mod limits;
+mod suite;
 mod support;

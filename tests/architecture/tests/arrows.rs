@@ -21,7 +21,7 @@ const ARROWS: [(&str, &[&str]); 8] = [
 ];
 
 /// What the tests of a part may use besides.
-const TEST_HELPERS: [&str; 1] = ["fencedlease-faults"];
+const TEST_HELPERS: [&str; 2] = ["fencedlease-faults", "fencedlease-fence-checks"];
 
 /// Crates that must not be found in a part's programs, with the reason. A name ending in `*` is a prefix.
 const KEPT_OUT: [(&str, &[&str], &str); 7] = [

@@ -72,6 +72,8 @@ fn config(address: SocketAddr) -> String {
            client_body_temp_path bodies; proxy_temp_path proxied; fastcgi_temp_path f; uwsgi_temp_path u;\n\
            scgi_temp_path s;\n\
            server {{ listen {address}; location / {{ root files;\n\
+             # What this resource does not take, whoever writes it.\n\
+             if ($http_value ~ ^-) {{ return 422; }}\n\
              dav_methods PUT DELETE MKCOL COPY MOVE; create_full_put_path on; }} }}\n\
          }}\n"
     )
