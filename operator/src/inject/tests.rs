@@ -338,6 +338,26 @@ fn a_short_grace_period_and_much_memory_are_warned_about() {
     assert_eq!(injected(&pod).warnings, Vec::<String>::new());
 }
 
+#[test]
+fn a_cpu_limit_in_which_a_guard_may_be_late_is_warned_about_with_its_container() {
+    let mut pod = pod();
+    let of = |limit: &str| json!({"limits": {"cpu": limit}});
+    for (limit, is_small) in [("50m", true), ("0.4", true), ("499m", true), ("500m", false), ("2", false)] {
+        pod["spec"]["containers"][0]["resources"] = of(limit);
+        let warnings = injected(&pod).warnings;
+        let named = format!("container app has {limit}. Set resources.limits.cpu to 500m or more");
+        assert_eq!(
+            warnings.iter().filter(|text| text.contains(&named)).count(),
+            usize::from(is_small),
+            "{limit}"
+        );
+        assert_eq!(warnings.len(), usize::from(is_small), "{warnings:?}");
+    }
+    pod["spec"]["resources"] = of("250m");
+    let warnings = injected(&pod).warnings;
+    assert!(warnings[0].contains("the whole pod has 250m"), "{warnings:?}");
+}
+
 /// The API server fills in what is missing after each patch. A pod that comes again must be found equal.
 #[test]
 fn nothing_of_ours_is_left_for_the_api_server_to_fill_in() {
