@@ -54,3 +54,32 @@ fn over_tls_clients_choose_either_version_and_a_new_certificate_is_taken_up() {
         tried.unwrap().status.success()
     });
 }
+
+#[test]
+fn a_backend_over_tls_is_believed_by_its_own_authority_alone() {
+    let (nginx, inner_store) = (Nginx::start(), Store::new());
+    let path = |name: &str| inner_store.as_ref().join(name).display().to_string();
+    let (certificate, key, other) = (path("tls.crt"), path("tls.key"), path("other.crt"));
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let stranger = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    std::fs::write(&other, stranger.cert.pem()).unwrap();
+    // A gate with TLS is the backend of another one.
+    let inner =
+        Setup::new(nginx.address).with(&["--tls-cert", &certificate, "--tls-key", &key]).start(&inner_store);
+    let backend = format!("https://localhost:{}", inner.address.port());
+    std::fs::write(nginx.folder.path().join("files/a"), "over TLS").unwrap();
+    let believing = |authorities: &str| {
+        let store = Store::new();
+        let flags = ["--backend", &backend, "--backend-ca", authorities];
+        let gate = Setup::new(inner.address).with(&flags).start(&store);
+        let read = gate.client().send("GET", "/a", &[], b"");
+        let written = gate.client().put("/a", holder(5), "x");
+        (read.status, read.text(), written.status, written.result().to_owned())
+    };
+    // The ticket ends at the first gate, so the second one answers 428: the request was there.
+    assert_eq!(believing(&certificate), (200, "over TLS".to_owned(), 428, "passed".to_owned()));
+    let (read, _, written, result) = believing(&other);
+    assert_eq!((read, written, result.as_str()), (502, 502, "unavailable"));
+}

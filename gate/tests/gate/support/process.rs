@@ -76,7 +76,9 @@ impl Setup {
         }
         command.arg(env!("CARGO_BIN_EXE_fencedlease-gate"));
         command.args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
-        command.arg("--backend").arg(format!("http://{}", self.backend));
+        if !self.flags.iter().any(|flag| flag == "--backend") {
+            command.arg("--backend").arg(format!("http://{}", self.backend));
+        }
         command.arg("--data").arg(store.data()).arg("--keys").arg(store.keys());
         if !self.flags.iter().any(|flag| flag == "--guard") {
             command.args(["--guard", "shop/report=/"]);
