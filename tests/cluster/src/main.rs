@@ -40,7 +40,7 @@ enum Action {
     Down,
     /// Say what runs, and what of it is on this host.
     Status,
-    /// Install the packages and build the programs that a cluster needs, without starting one.
+    /// Install the packages and build the programs that a cluster and the tests need, without starting one.
     Build,
     /// Build the images of this workspace and hand them to every node; does work only for what changed.
     Images {
@@ -79,7 +79,9 @@ fn act(action: Action) -> Result<()> {
         (Action::Build, _) => {
             tools::install_missing(&progress)?;
             let _lock = Lock::take(&paths, "build", &progress)?;
-            tools::build_missing(&paths, &progress)?;
+            tools::build_missing(&paths, &tools::TOOLS, &progress)?;
+            tools::build_missing(&paths, &tools::SERVERS, &progress)?;
+            tools::install_python(&paths, &progress)?;
         }
         (Action::Env, target) => print_environment(&paths, target),
         (Action::Up { nodes }, Target::Own) => up(&paths, nodes, &progress)?,

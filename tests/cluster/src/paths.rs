@@ -62,6 +62,11 @@ impl Paths {
         self.cache.join("bin")
     }
 
+    /// Python's packages for tests, one folder for each list of them.
+    pub fn python(&self) -> PathBuf {
+        self.cache.join("python")
+    }
+
     /// Image archives.
     pub fn images(&self) -> PathBuf {
         self.cache.join("images")

@@ -2,9 +2,11 @@
 
 mod build;
 mod packages;
+mod python;
 
 pub use build::{build_missing, is_built};
 pub use packages::install_missing;
+pub use python::{install_python, python_packages};
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -65,7 +67,7 @@ const fn published(name: &'static str, version: &'static str, package: &'static 
     Tool { name, version, package, source: Source::Published, stamped: false, cold_seconds: seconds }
 }
 
-/// All programs, in the order of building.
+/// All programs of a cluster, in the order of building.
 pub const TOOLS: [Tool; 13] = [
     Tool { version: "3.7.0", ..kubernetes("etcd", "go.etcd.io/etcd/server/v3", 60) },
     kubernetes("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver", 381),
@@ -92,6 +94,12 @@ pub const TOOLS: [Tool; 13] = [
     published("ctr", "2.4.2", "github.com/containerd/containerd/v2/cmd/ctr", 6),
     published("crictl", "1.37.0", "sigs.k8s.io/cri-tools/cmd/crictl", 30),
     published("helm", "4.3.1", "helm.sh/helm/v4/cmd/helm", 168),
+];
+
+/// Servers that tests start beside a cluster: object stores which others wrote.
+pub const SERVERS: [Tool; 2] = [
+    published("versitygw", "1.8.0", "github.com/versity/versitygw/cmd/versitygw", 162),
+    published("fake-gcs-server", "1.56.1", "github.com/fsouza/fake-gcs-server", 135),
 ];
 
 impl Tool {

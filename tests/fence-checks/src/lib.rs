@@ -9,6 +9,7 @@ pub mod history;
 mod link;
 pub mod mariadb;
 mod model;
+pub mod objects;
 pub mod postgresql;
 mod process;
 pub mod redis_resource;

@@ -59,13 +59,13 @@ pub enum ServerError {
     System(#[from] io::Error),
 }
 
-/// Where a server's program lies and who may run it: these servers refuse to run as root.
+/// Where a server's program lies and who may run it: some servers refuse to run as root.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
     pub(crate) package: &'static str,
-    /// The user that the package made.
-    pub(crate) user: &'static str,
+    /// The user that the package made; none for a server that whoever runs the tests may run.
+    pub(crate) user: Option<&'static str>,
 }
 
 /// A running server. The kernel ends it when the thread that started it ends, and so after a kill -9 of the tests.
@@ -87,8 +87,8 @@ impl Program {
         }
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL"]);
-        if geteuid().is_root() {
-            command.args(["--reuid", self.user, "--regid", self.user, "--clear-groups"]);
+        if let Some(user) = self.user.filter(|_| geteuid().is_root()) {
+            command.args(["--reuid", user, "--regid", user, "--clear-groups"]);
         }
         command.arg(&self.path).stdin(Stdio::null());
         Ok(command)
@@ -96,10 +96,10 @@ impl Program {
 
     /// A folder that is this program's user's.
     pub(crate) fn folder(&self) -> Result<TempDir, ServerError> {
-        let folder = TempDir::with_prefix("fencedlease-sql-")?;
-        if geteuid().is_root() {
-            let (user, group) = ids(self.user).ok_or_else(|| ServerError::Program {
-                program: format!("anything as {}", self.user),
+        let folder = TempDir::with_prefix("fencedlease-server-")?;
+        if let Some(name) = self.user.filter(|_| geteuid().is_root()) {
+            let (user, group) = ids(name).ok_or_else(|| ServerError::Program {
+                program: format!("anything as {name}"),
                 package: self.package,
             })?;
             chown(folder.path(), Some(user), Some(group))?;

@@ -95,11 +95,11 @@ fn settled(paths: &Paths, progress: &Progress) -> Result<Health> {
 
 /// Builds what a cluster needs; does not wait for another's build when all is there.
 fn build(paths: &Paths, progress: &Progress) -> Result<()> {
-    if tools::is_built(paths)? {
+    if tools::is_built(paths, &tools::TOOLS)? {
         return Ok(());
     }
     let _lock = Lock::take(paths, "build", progress)?;
-    tools::build_missing(paths, progress)
+    tools::build_missing(paths, &tools::TOOLS, progress)
 }
 
 fn check_root() -> Result<()> {

@@ -5,21 +5,21 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use super::{GO, TOOLS, Tool};
+use super::{GO, SERVERS, TOOLS, Tool};
 use crate::command::{command, run};
 use crate::error::{Error, Result};
 use crate::paths::Paths;
 use crate::progress::Progress;
 
-/// Whether all programs are there, in the versions of today.
-pub fn is_built(paths: &Paths) -> Result<bool> {
-    Ok(missing(paths)?.is_empty())
+/// Whether all these programs are there, in the versions of today.
+pub fn is_built(paths: &Paths, tools: &[Tool]) -> Result<bool> {
+    Ok(missing(paths, tools)?.is_empty())
 }
 
-/// Builds what is missing, and says what it does and how long that takes.
+/// Builds what is missing of these, and says what it does and how long that takes.
 /// Fails if Go is absent or too old, or if a build fails; what was built before stays.
-pub fn build_missing(paths: &Paths, progress: &Progress) -> Result<()> {
-    let missing = missing(paths)?;
+pub fn build_missing(paths: &Paths, tools: &[Tool], progress: &Progress) -> Result<()> {
+    let missing = missing(paths, tools)?;
     if !missing.is_empty() {
         check_go()?;
         let folder = paths.tools();
@@ -39,13 +39,13 @@ pub fn build_missing(paths: &Paths, progress: &Progress) -> Result<()> {
         );
         progress.during(&text, || build(tool, &paths.tools()))?;
     }
-    link_all(paths)?;
+    link_all(paths, tools)?;
     remove_old(paths)
 }
 
-fn missing(paths: &Paths) -> Result<Vec<&'static Tool>> {
+fn missing<'a>(paths: &Paths, tools: &'a [Tool]) -> Result<Vec<&'a Tool>> {
     let mut missing = Vec::new();
-    for tool in &TOOLS {
+    for tool in tools {
         if !paths.tools().join(tool.file_name()?).exists() {
             missing.push(tool);
         }
@@ -95,10 +95,10 @@ pub(super) fn version_of(text: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-fn link_all(paths: &Paths) -> Result<()> {
+fn link_all(paths: &Paths, tools: &[Tool]) -> Result<()> {
     let bin = paths.bin();
     fs::create_dir_all(&bin).map_err(Error::file("make", &bin))?;
-    for tool in &TOOLS {
+    for tool in tools {
         let target = Path::new("../tools").join(tool.file_name()?);
         let link = bin.join(tool.name);
         if fs::read_link(&link).is_ok_and(|found| found == target) {
@@ -116,7 +116,7 @@ fn link_all(paths: &Paths) -> Result<()> {
 fn remove_old(paths: &Paths) -> Result<()> {
     let folder = paths.tools();
     let mut current = vec!["unfinished".to_owned()];
-    for tool in &TOOLS {
+    for tool in TOOLS.iter().chain(&SERVERS) {
         current.push(tool.file_name()?);
     }
     for entry in fs::read_dir(&folder).map_err(Error::file("read", &folder))?.flatten() {

@@ -17,7 +17,7 @@ const fn needed(file: &'static str, package: &'static str) -> Needed {
     Needed { file, package }
 }
 
-const NEEDED: [Needed; 19] = [
+const NEEDED: [Needed; 20] = [
     needed("unshare", "util-linux"),
     needed("mount", "mount"),
     needed("hostname", "hostname"),
@@ -37,6 +37,7 @@ const NEEDED: [Needed; 19] = [
     needed("/var/lib/postgresql", "postgresql"),
     needed("psql", "postgresql-client"),
     needed("python3", "python3"),
+    needed("pip3", "python3-pip"),
     needed("javac", "default-jdk-headless"),
 ];
 

@@ -136,5 +136,5 @@ pub(super) fn connect_to(address: SocketAddr, user: &str) -> mysql::Result<Conn>
 }
 
 fn program(path: &str) -> Program {
-    Program { path: Path::new(path).to_owned(), package: PACKAGE, user: USER }
+    Program { path: Path::new(path).to_owned(), package: PACKAGE, user: Some(USER) }
 }

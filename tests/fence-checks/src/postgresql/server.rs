@@ -132,5 +132,5 @@ fn program(name: &str) -> Program {
         .max()
         .map_or_else(|| "none".to_owned(), |version| version.to_string());
     let path = Path::new(VERSIONS).join(newest).join("bin").join(name);
-    Program { path, package: PACKAGE, user: USER }
+    Program { path, package: PACKAGE, user: Some(USER) }
 }
