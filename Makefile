@@ -32,7 +32,7 @@ check: rust ## The fast part: format, lints, unit tests, generated files, arrows
 	cargo test --locked -p fencedlease-architecture -p fencedlease-crds
 	cargo test --locked -p fencedlease-client-tests --test pages
 
-programs: rust ## Install and build what the tests run: Debian's packages, Kubernetes from its Go modules
+programs: rust ## Install and build what the tests run: Debian's and Python's packages, Kubernetes and object stores from Go modules
 	$(HARNESS) build
 
 local: rust ## Integration tests that need no cluster: a real Redis, real processes
