@@ -17,7 +17,7 @@ const fn needed(file: &'static str, package: &'static str) -> Needed {
     Needed { file, package }
 }
 
-const NEEDED: [Needed; 21] = [
+const NEEDED: [Needed; 22] = [
     needed("unshare", "util-linux"),
     needed("mount", "mount"),
     needed("hostname", "hostname"),
@@ -36,6 +36,7 @@ const NEEDED: [Needed; 21] = [
     // The client alone makes /usr/lib/postgresql.
     needed("/var/lib/postgresql", "postgresql"),
     needed("psql", "postgresql-client"),
+    needed("pgbouncer", "pgbouncer"),
     needed("python3", "python3"),
     // Counts what a gate syncs, in the bench.
     needed("strace", "strace"),

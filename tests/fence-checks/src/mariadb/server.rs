@@ -79,7 +79,12 @@ impl MariadbServer {
 
     /// A connection as `root`.
     pub fn connect(&self) -> mysql::Result<Conn> {
-        connect_to(self.address(), "root")
+        self.connect_as("root")
+    }
+
+    /// A connection as a user who has no password.
+    pub fn connect_as(&self, user: &str) -> mysql::Result<Conn> {
+        connect_to(self.address(), user)
     }
 
     /// SIGKILL, if it runs, and a new start on the same port and data.
