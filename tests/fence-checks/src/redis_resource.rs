@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use fencedlease_faults::{RedisError, RedisServer};
@@ -78,6 +79,8 @@ impl RedisCheck {
             if let Err(error) = command(&compare).exec(&mut connection) {
                 return outcome_of(&error);
             }
+            // Some writes are slower than others, so that one is overtaken.
+            thread::sleep(Duration::from_millis(value.unsigned_abs() * 37 % 60));
             command(&write)
         } else {
             command(&[&compare[..], &write[..]].concat())
