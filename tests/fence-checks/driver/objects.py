@@ -7,8 +7,10 @@ that says `pause` tells when it is about to put, and waits for the line {"go": I
 import base64
 import functools
 import json
+import random
 import sys
 import threading
+import time
 
 import boto3
 from google.auth.credentials import AnonymousCredentials
@@ -85,7 +87,13 @@ def unconditional(store):
     """Broken: what was compared may be gone when the put arrives."""
     read, put = store.read, store.put
     store.read = lambda name: read(name)
-    store.put = lambda name, data, _version: put(name, data, (read(name) or (None, None))[1])
+
+    def late(name, data, _version):
+        # Some are slower than others, so that one is overtaken.
+        time.sleep(random.random() * 0.06)
+        return put(name, data, (read(name) or (None, None))[1])
+
+    store.put = late
     return store
 
 
