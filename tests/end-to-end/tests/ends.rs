@@ -197,7 +197,10 @@ fn an_application_steps_down_over_the_socket() -> Result<()> {
     let standby = standby.context("there is no standby")?;
     assert!(matches!(holder.lease("app")?, LeaseView::Active { ending: None, .. }));
 
-    let (status, body) = standby.ask("app", "POST", "/v1/step-down", "")?;
+    // It counts as a standby once its sidecar has spoken; its container may come a moment later.
+    let (status, body) = stage.eventually(seconds(30), "the standby's container runs", |_| {
+        Ok(standby.ask("app", "POST", "/v1/step-down", "").ok())
+    })?;
     assert_eq!(status, 409, "{body}");
     let death = holder.watch_death("app", seconds(30))?;
     match holder.ask("app", "POST", "/v1/step-down", "") {
