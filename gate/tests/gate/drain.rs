@@ -1,5 +1,6 @@
 //! What becomes of older requests that are on their way when a fence is raised, and how it is told.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
@@ -145,4 +146,20 @@ fn a_connection_that_the_backend_had_closed_costs_no_request() {
     assert_eq!(put(gate.address, 5).join().unwrap().status, 200);
     backend.close_all();
     assert_eq!(put(gate.address, 5).join().unwrap().said(), (200, "passed", String::new()));
+}
+
+#[test]
+fn who_has_sent_all_and_gone_is_judged_and_counted() {
+    let (nginx, store) = (Nginx::start(), Store::new());
+    let gate = Setup::new(nginx.address).start(&store);
+    assert_eq!(gate.client().put("/a", holder(5), "held").status, 201);
+    let late = format!(
+        "PUT /a HTTP/1.1\r\nhost: x\r\nFencedLease: {}\r\ncontent-length: 4\r\n\r\nlate",
+        holder(4).ticket()
+    );
+    // As of a holder that was killed: its bytes and its end arrive together.
+    std::net::TcpStream::connect(gate.address).unwrap().write_all(late.as_bytes()).unwrap();
+    let refused = "fencedlease_gate_requests_total{result=\"refused\"}";
+    eventually("the late write is counted", || gate.metric(refused) == 1);
+    assert_eq!(nginx.file("a").unwrap(), "held");
 }
