@@ -44,6 +44,19 @@ pub struct Report {
     pub passed: usize,
 }
 
+/// Runs every case of a broken check until this one fails, at most 20 times, since a race is lost only now and then,
+/// and gives the last report. `family` as in [`run`], up to 17 characters of it.
+pub fn run_until_failed(check: &dyn FenceCheck, case: &str, family: &str) -> Report {
+    let mut report = run(check, family);
+    for round in 1..20 {
+        if report.failed_names().contains(&case) {
+            break;
+        }
+        report = run(check, &format!("{family}-{round}"));
+    }
+    report
+}
+
 /// Runs every case. `family` tells this run's resources from those of others on the same server: up to 20
 /// characters of a resource's name.
 pub fn run(check: &dyn FenceCheck, family: &str) -> Report {

@@ -23,11 +23,8 @@ fn broken_uses_fail_the_case_for_them() {
         [(Shape::TwoCommands, "eight_writers_race"), (Shape::NotPersisted, "the_memory_survives_a_crash")]
     {
         let check = RedisCheck::start(shape).unwrap();
-        // A race that a broken use loses only now and then is run until it does.
-        let report = (0..50)
-            .map(|round| suite::run(&*check, &format!("round-{round}")))
-            .find(|report| report.failed_names().contains(&case));
-        assert!(report.is_some(), "{shape:?} passed {case} 50 times");
+        let report = suite::run_until_failed(&*check, case, "round");
+        assert!(report.failed_names().contains(&case), "{shape:?} passed {case} 20 times: {report}");
     }
 }
 
