@@ -52,6 +52,7 @@ pub use journal::{Journal, WRITES_JOURNAL};
 pub use node_shell::{HostProcess, NodeShell};
 pub use operator::OperatorAway;
 pub use pod::{Pod, Termination};
+pub use proxy::PodProxy;
 pub use redis::RedisBehindProxy;
 pub use stage::Stage;
 pub use workload::Workload;

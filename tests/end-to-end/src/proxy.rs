@@ -7,26 +7,27 @@ use fencedlease_faults::{Order, Snapshot};
 
 /// The control port of one proxy.
 #[derive(Clone, Debug)]
-pub(crate) struct PodProxy {
+pub struct PodProxy {
     url: String,
 }
 
 // === impl PodProxy ===
 
 impl PodProxy {
-    pub(crate) fn new(namespace: &str, pod: &str, control_port: u16) -> Self {
+    /// The proxy with this control port in a pod.
+    pub fn new(namespace: &str, pod: &str, control_port: u16) -> Self {
         Self { url: format!("/api/v1/namespaces/{namespace}/pods/{pod}:{control_port}/proxy") }
     }
 
     /// Sets a fault and gives the state after it.
-    pub(crate) fn order(&self, kubectl: &Kubectl, order: Order) -> Result<Snapshot> {
+    pub fn order(&self, kubectl: &Kubectl, order: Order) -> Result<Snapshot> {
         let mut command =
             kubectl.command(&["replace", "--raw", &format!("{}/fault", self.url), "--filename=-"]);
         read(&run_with_input(&mut command, &serde_json::to_string(&order)?)?)
     }
 
     /// Faults and counters now.
-    pub(crate) fn snapshot(&self, kubectl: &Kubectl) -> Result<Snapshot> {
+    pub fn snapshot(&self, kubectl: &Kubectl) -> Result<Snapshot> {
         read(&kubectl.run(&["get", "--raw", &format!("{}/state", self.url)])?)
     }
 }
