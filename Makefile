@@ -40,7 +40,7 @@ local: rust ## Integration tests that need no cluster: a real Redis, real proces
 
 end-to-end: rust ## Tests on a real Kubernetes, which is brought up and down
 	$(HARNESS) up --nodes 2
-	cargo test --locked -p fencedlease-end-to-end -- --test-threads=1; \
+	cargo test --locked -p fencedlease-end-to-end -- --test-threads=3; \
 		result=$$?; $(HARNESS) down && exit $$result
 
 applications: rust ## Run the how-tos for application engineers: five languages, a real sidecar, Redis and PostgreSQL
