@@ -14,36 +14,36 @@ LOCAL := --locked --workspace --exclude fencedlease-end-to-end --exclude fencedl
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check programs local end-to-end applications faults recovery cluster env clean cache-clean crds deny rust bench histories
+.PHONY: help demo test check programs local end-to-end applications faults recovery cluster env clean cache-clean crds deny rust space bench histories
 
 help: ## Print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; \
 		do printf '  make %-13s %s\n' "$$target" "$$text"; done
 
-demo: rust ## Show a holder cut off, killed and replaced, and its late write refused, on a real Kubernetes here
+demo: rust space ## Show a holder cut off, killed and replaced, and its late write refused, on a real Kubernetes here
 	cargo run --locked --quiet -p fencedlease-end-to-end --bin demo
 
 test: check programs local applications end-to-end ## Everything: check, tests with a real Redis, tests on a real Kubernetes
 
-check: rust ## The fast part: format, lints, unit tests, generated files, arrows between the parts
+check: rust space ## The fast part: format, lints, unit tests, generated files, arrows between the parts
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo test $(LOCAL) --lib --bins
 	cargo test --locked -p fencedlease-architecture -p fencedlease-crds
 	cargo test --locked -p fencedlease-client-tests --test pages
 
-programs: rust ## Install and build what the tests run: Debian's and Python's packages, Kubernetes and object stores from Go modules
+programs: rust space ## Install and build what the tests run: Debian's and Python's packages, Kubernetes and object stores from Go modules
 	$(HARNESS) build
 
-local: rust ## Integration tests that need no cluster: a real Redis, real processes
+local: rust space ## Integration tests that need no cluster: a real Redis, real processes
 	cargo test $(LOCAL) --test '*'
 
-end-to-end: rust ## Tests on a real Kubernetes, which is brought up and down
+end-to-end: rust space ## Tests on a real Kubernetes, which is brought up and down
 	$(HARNESS) up --nodes 2
 	cargo test --locked -p fencedlease-end-to-end -- --test-threads=3; \
 		result=$$?; $(HARNESS) down && exit $$result
 
-applications: rust ## Run the how-tos for application engineers: five languages, a real sidecar, Redis and PostgreSQL
+applications: rust space ## Run the how-tos for application engineers: five languages, a real sidecar, Redis and PostgreSQL
 	cargo test --locked -p fencedlease-client-tests
 
 faults: local end-to-end ## Run the tests that inject faults, and write docs/faults.md from what they measured
@@ -64,10 +64,10 @@ clean: rust ## End the cluster and remove what it left on this machine
 cache-clean: clean ## Remove all that was built, the Kubernetes programs too
 	rm -rf -- "$(FENCEDLEASE_CACHE)"
 
-bench: rust ## Print what the checks cost: the gate beside nginx, a raise, triggers, a handover
+bench: rust space ## Print what the checks cost: the gate beside nginx, a raise, triggers, a handover
 	cargo run --locked --quiet --release -p fencedlease-bench --bin bench
 
-histories: rust ## Judge 1,000 histories of 8 clients at a gate that is killed, and see broken gates found out
+histories: rust space ## Judge 1,000 histories of 8 clients at a gate that is killed, and see broken gates found out
 	cargo test --locked -p fencedlease-gate --bench histories -- --nocapture --test-threads=1
 
 crds: rust ## Write the CRD's YAML and the chart's copy anew from the Rust types
@@ -82,3 +82,9 @@ rust:
 	@command -v cc >/dev/null || { echo "No C compiler: run 'apt-get install -y gcc libc6-dev'." >&2; exit 1; }
 	@command -v cargo >/dev/null || { echo "No Rust: install rustup (https://rustup.rs);" \
 		"it fetches the version in rust-toolchain.toml by itself." >&2; exit 1; }
+
+# A compiler that meets a full disk says so in a hundred lines, or dies of it.
+space:
+	@mkdir -p "$(CARGO_TARGET_DIR)" && free=$$(df -Pk "$(CARGO_TARGET_DIR)" | awk 'NR == 2 { print int($$4 / 1024) }'); \
+	[ "$$free" -ge 3072 ] || { echo "Only $$free MiB are free for $(CARGO_TARGET_DIR): a first build needs 12 GiB, a later" \
+		"one 3. Free some ('make cache-clean' removes all that was built), or name a folder elsewhere: FENCEDLEASE_CACHE=…" >&2; exit 1; }
