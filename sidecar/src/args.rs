@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use fencedlease_wire::paths;
 
 /// FencedLease in a pod: keeps a lease, and ends the workload before the lease can be somebody else's.
@@ -23,6 +23,8 @@ pub enum Command {
     Hold(HoldArgs),
     /// PID 1 of a guarded container: run the command while the lease is held, and end it in time.
     Guard(GuardArgs),
+    /// In a guarded container: run the command of a probe or a hook if the workload runs under the lease.
+    WhileActive(WhileActiveArgs),
     /// Outside Kubernetes: run a command while a lease is held, and end it in time.
     Exec(Box<ExecArgs>),
     /// The part of *exec* that keeps the lease.
@@ -92,6 +94,32 @@ pub struct GuardArgs {
     /// The workload's command and its arguments.
     #[arg(last = true, required = true)]
     pub command: Vec<OsString>,
+}
+
+/// What *while-active* is started with.
+#[derive(Debug, clap::Args)]
+pub struct WhileActiveArgs {
+    /// What the command is to Kubernetes, by which it is decided what is answered without the lease.
+    #[arg(long = "as", value_enum)]
+    pub part: Part,
+    /// The command and its arguments.
+    #[arg(last = true, required = true)]
+    pub command: Vec<OsString>,
+}
+
+/// What of a container's Kubernetes runs beside its workload.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum Part {
+    /// Passes without the lease.
+    LivenessProbe,
+    /// Fails without the lease.
+    ReadinessProbe,
+    /// Fails without the lease.
+    StartupProbe,
+    /// Waits until the workload runs, and fails if that takes too long.
+    PostStart,
+    /// Passes without the lease.
+    PreStop,
 }
 
 /// What *exec* is started with. Durations are written as `15s`, `500ms` or `1m30s`.

@@ -8,6 +8,7 @@ mod machine;
 mod preflight;
 mod program;
 mod report;
+mod shown;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,7 +18,9 @@ use fencedlease_wire::exit;
 use serde_json::json;
 
 use self::driver::{Driver, IDLE_PATIENCE};
+pub(crate) use self::program::failure;
 use self::report::{Log, termination_message};
+pub(crate) use self::shown::Shown;
 use crate::args::GuardArgs;
 use crate::sys::{self, SignalFd};
 

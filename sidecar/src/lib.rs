@@ -6,5 +6,6 @@ pub mod clock;
 pub mod exec;
 pub mod guard;
 pub mod hold;
+pub mod while_active;
 
 pub mod sys;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use fencedlease_sidecar::args::{Args, Command};
-use fencedlease_sidecar::{exec, guard, hold};
+use fencedlease_sidecar::{exec, guard, hold, while_active};
 use fencedlease_wire::exit;
 
 fn main() -> ExitCode {
@@ -19,6 +19,7 @@ fn main() -> ExitCode {
     match args.command {
         Command::Hold(args) => hold::run(&args),
         Command::Guard(args) => guard::run(args),
+        Command::WhileActive(args) => while_active::run(&args),
         Command::Exec(args) => exec::run(&args),
         Command::ExecHold(args) => exec::hold(&args),
         Command::ExecGuard(args) => exec::guard(args),

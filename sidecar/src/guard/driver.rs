@@ -18,6 +18,7 @@ use super::link::{Link, LinkError};
 use super::machine::{Action, Exit, Grant, Machine, Note};
 use super::program;
 use super::report::{Log, termination_message};
+use super::shown::Shown;
 use crate::args::GuardArgs;
 use crate::clock::{self, BootTimer};
 use crate::sys::{self, SignalFd, Spawned};
@@ -48,6 +49,8 @@ pub(super) struct Driver<'log> {
     command: Vec<OsString>,
     child: Option<Child>,
     exit_bound: ExitBound,
+    /// What the container was told last.
+    shown: Shown,
     /// Dead processes were left over from the last pass.
     more_to_reap: bool,
     /// A broken connection was told once, which is enough.
@@ -75,7 +78,9 @@ impl<'log> Driver<'log> {
         signals: SignalFd,
         log: &'log Log,
     ) -> anyhow::Result<Self> {
+        Shown::Waiting.show();
         Ok(Self {
+            shown: Shown::Waiting,
             machine: Machine::new(args.container, clock::now()),
             log,
             signals,
@@ -162,6 +167,7 @@ impl<'log> Driver<'log> {
     }
 
     fn act(&mut self) {
+        self.show();
         while let Some(action) = self.machine.poll_action() {
             match action {
                 Action::Connect => match Link::connect(&self.socket) {
@@ -182,6 +188,15 @@ impl<'log> Driver<'log> {
                 Action::Note(note) => self.note(note),
                 Action::Exit(exit) => self.exit(&exit),
             }
+        }
+    }
+
+    /// Before anything is done about it, so that no probe or hook begins once an end has.
+    fn show(&mut self) {
+        let shown = self.machine.shown();
+        if shown != self.shown {
+            self.shown = shown;
+            shown.show();
         }
     }
 

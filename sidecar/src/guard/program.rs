@@ -44,7 +44,7 @@ pub(super) fn program(
 }
 
 /// The exit code and the text for a command that could not be run because of this errno.
-pub(super) fn failure(command: &OsStr, errno: i32) -> (u8, String) {
+pub(crate) fn failure(command: &OsStr, errno: i32) -> (u8, String) {
     let name = command.to_string_lossy();
     let error = std::io::Error::from_raw_os_error(errno);
     match errno {

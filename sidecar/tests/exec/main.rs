@@ -119,7 +119,7 @@ fn the_command_is_alone_in_a_pid_namespace_that_proc_shows() {
     let output = exec(&address, &[], "cat /proc/1/comm; ls -d /proc/[0-9]* | wc -l").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let mut lines = text.lines();
-    assert_eq!(lines.next(), Some("fencedlease"), "{text}");
+    assert_eq!(lines.next(), Some("guard:active"), "{text}");
     let count: u32 = lines.next().unwrap().trim().parse().unwrap();
     assert!(count < 8, "{count} processes are seen");
 }

@@ -22,7 +22,7 @@ fn nothing_of_the_workload_runs_before_the_grant() {
     guard.welcome();
     assert!(guard.is_silent_for(Duration::from_millis(300)));
     let namespace = Namespace::of(guard.pidfd.try_clone().unwrap());
-    assert_eq!(namespace.members(), ["fencedlease"], "the guard is alone");
+    assert_eq!(namespace.members(), ["guard:waiting"], "the guard is alone");
     assert!(!pod.has("ran") && container.is_running());
     guard.send(&Instants::far().grant(&holding(1), 42));
     assert_eq!(pod.read("ran"), "ran\n");

@@ -7,6 +7,7 @@
     reason = "helpers of tests fail like tests"
 )]
 
+mod beside;
 mod connection;
 mod instants;
 mod lifecycle;

@@ -226,7 +226,7 @@ fn a_frozen_disk_delays_no_kill() {
     assert!(disk.run("fsfreeze", &["-f"]));
     // What writes the message hangs in the kernel, where no signal reaches it. All else is gone.
     eventually("a workload that is gone", || {
-        namespace.members().iter().all(|member| member == "fencedlease").then_some(())
+        namespace.members().iter().all(|member| member.starts_with("guard:")).then_some(())
     });
     let gone = clock::now();
     println!(

@@ -2,7 +2,8 @@
 
 use fencedlease_core::BootTime;
 
-use super::{Exit, Grant};
+use super::super::shown::Shown;
+use super::{Exit, Grant, Machine};
 
 /// A workload and what bounds it.
 #[derive(Debug)]
@@ -24,6 +25,17 @@ pub(super) struct Ending {
     pub(super) kill_at: BootTime,
     pub(super) exit_code: Option<u8>,
     pub(super) message: String,
+}
+
+impl Machine {
+    /// What the container may see of it. Whatever runs beside the workload may run while it is active, and no longer.
+    pub(in crate::guard) fn shown(&self) -> Shown {
+        match &self.run {
+            None => Shown::Waiting,
+            Some(run) if run.ending.is_none() && !self.exiting => Shown::Active,
+            Some(_) => Shown::Ending,
+        }
+    }
 }
 
 impl Run {
