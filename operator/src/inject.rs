@@ -1,6 +1,7 @@
 //! How is a pod guarded? A pure function from pod, FencedLease and installation to a JSON patch. A pod that
 //! comes again is rebuilt from scratch: equal results are an empty patch.
 
+mod beside;
 mod build;
 mod checks;
 mod dns;

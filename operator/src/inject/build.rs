@@ -4,12 +4,13 @@ use fencedlease_wire::settings::{AfterLoss, RestartPolicy, StandbyMode};
 use fencedlease_wire::{exit, paths};
 use serde_json::{Map, Value, json};
 
+use super::beside;
 use super::installation::Installation;
 use super::names::{GUARD_PATH, SHARED_VOLUME};
 use super::plan::Plan;
 use super::sidecar;
 use super::strip::Stripped;
-use super::view::Guarded;
+use super::view::{Guarded, List};
 use crate::admit::annotations::{INJECTED, STATUS};
 
 const DEFAULT_TERMINATION_MESSAGE_PATH: &str = "/dev/termination-log";
@@ -30,16 +31,19 @@ pub(super) fn build(
         });
         let sidecar = sidecar::container(plan, settings, stripped.sidecar.as_ref(), installation);
         in_object(pod, "spec", |spec| {
-            in_list(spec, "initContainers", |containers| containers.insert(0, sidecar));
+            in_list(spec, List::Regular.key(), |containers| wrap_all(containers, List::Regular, plan));
+            in_list(spec, List::Init.key(), |containers| {
+                wrap_all(containers, List::Init, plan);
+                containers.insert(0, sidecar);
+            });
             in_list(spec, "volumes", |volumes| volumes.extend(sidecar::volumes(plan)));
-            in_list(spec, "containers", |containers| wrap_all(containers, plan));
         });
     }
     pod
 }
 
-fn wrap_all(containers: &mut [Value], plan: &Plan<'_>) {
-    for guarded in &plan.guarded {
+fn wrap_all(containers: &mut [Value], list: List, plan: &Plan<'_>) {
+    for guarded in plan.guarded.iter().filter(|guarded| guarded.list == list) {
         if let Some(container) = containers.get_mut(guarded.index).and_then(Value::as_object_mut) {
             wrap(container, guarded, plan);
         }
@@ -68,7 +72,8 @@ fn wrap(container: &mut Map<String, Value>, guarded: &Guarded<'_>, plan: &Plan<'
     in_list(container, "env", |list| drop(list.splice(0..0, variables)));
     let mount = json!({"name": SHARED_VOLUME, "mountPath": paths::SHARED_DIR, "readOnly": true});
     in_list(container, "volumeMounts", |mounts| mounts.push(mount));
-    if let Some(codes) = restarted_unless(plan) {
+    beside::wrap(container);
+    if let Some(codes) = restarted_unless(plan).filter(|_| guarded.list == List::Regular) {
         container.insert("restartPolicy".to_owned(), "Never".into());
         let exit_codes = json!({"operator": "NotIn", "values": codes});
         let rules = json!([{"action": "Restart", "exitCodes": exit_codes}]);

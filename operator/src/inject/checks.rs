@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 
 use fencedlease_wire::paths;
-use k8s_openapi::api::core::v1::{Container, LifecycleHandler, PodSpec, Probe};
+use k8s_openapi::api::core::v1::{Container, LifecycleHandler, PodSpec};
 
 use super::names::{ENV_PREFIX, SIDECAR, is_our_volume, normal_path};
-use super::view::{Guarded, PodView};
+use super::view::{Guarded, PodView, is_native_sidecar};
 use crate::admit::Problem;
-use crate::admit::annotations::CONTAINERS;
 
 /// Annotations by which the kubelet marks pods that it runs whatever the API server says.
 const STATIC_POD_MARKS: [&str; 2] = ["kubernetes.io/config.mirror", "kubernetes.io/config.source"];
@@ -16,7 +15,6 @@ const STATIC_POD_MARKS: [&str; 2] = ["kubernetes.io/config.mirror", "kubernetes.
 /// Everything about the pod that keeps it from being guarded.
 pub(super) fn problems(view: &PodView, guarded: &[Guarded<'_>]) -> Vec<Problem> {
     let mut problems = pod_problems(view);
-    problems.extend(init_container_problems(view));
     problems.extend(name_problems(&view.spec));
     for one in guarded {
         problems.extend(container_problems(one));
@@ -83,31 +81,6 @@ fn windows_problem(spec: &PodSpec) -> Option<Problem> {
     ))
 }
 
-fn init_container_problems(view: &PodView) -> Vec<Problem> {
-    // Whoever names what is guarded has left them out knowingly.
-    if view.annotations.containers.is_some() {
-        return Vec::new();
-    }
-    let own = view.init_containers().filter(|(_, container)| !is_native_sidecar(container));
-    let names: Vec<&str> = view.spec.containers.iter().map(|container| container.name.as_str()).collect();
-    own.map(|(index, container)| {
-        Problem::new(
-            format!("spec.initContainers[{index}] ({})", container.name),
-            "an init container, which would run before the lease is held",
-            "native sidecars (restartPolicy: Always), or init containers that are left out by name",
-            &format!(
-                "If it writes nothing that the lease guards, name what is guarded: {CONTAINERS}: \"{}\". Else do its work in a guarded container's command; guarded init containers come with a later release.",
-                names.join(",")
-            ),
-        )
-    })
-    .collect()
-}
-
-fn is_native_sidecar(container: &Container) -> bool {
-    container.restart_policy.as_deref() == Some("Always")
-}
-
 /// What of the user's has a name of ours.
 fn name_problems(spec: &PodSpec) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -144,35 +117,20 @@ fn name_problems(spec: &PodSpec) -> Vec<Problem> {
 }
 
 fn container_problems(guarded: &Guarded<'_>) -> Vec<Problem> {
-    let (container, index) = (guarded.container, guarded.index);
+    let container = guarded.container;
     let mut problems = Vec::new();
-    let field = |name: &str| format!("spec.containers[{index}].{name} ({})", container.name);
-    let probes = [
-        ("livenessProbe", &container.liveness_probe),
-        ("readinessProbe", &container.readiness_probe),
-        ("startupProbe", &container.startup_probe),
-    ];
-    for (name, probe) in probes {
-        if probe.as_ref().is_some_and(is_exec) {
-            problems.push(Problem::new(
-                field(&format!("{name}.exec")),
-                "set: it would start programs beside the guard",
-                "httpGet, tcpSocket or grpc",
-                "Probe the container by httpGet, tcpSocket or grpc, or remove the probe; exec probes come with a later release.",
-            ));
-        }
-    }
+    let field = |name: &str| guarded.field(name);
     let hooks = container.lifecycle.as_ref();
     let hooks = [
         ("lifecycle.postStart", hooks.and_then(|hooks| hooks.post_start.as_ref())),
         ("lifecycle.preStop", hooks.and_then(|hooks| hooks.pre_stop.as_ref())),
     ];
-    for (name, handler) in hooks.into_iter().filter_map(|(name, hook)| Some((name, hook_kind(hook?)?))) {
+    for (name, handler) in hooks.into_iter().filter_map(|(name, hook)| Some((name, foreign_kind(hook?)?))) {
         problems.push(Problem::new(
             field(&format!("{name}.{handler}")),
-            "set: it would act beside the guard, also without the lease",
-            "sleep, or no hook",
-            "Do its work in the container's own command (at SIGTERM, for preStop); such hooks come with a later release.",
+            "set: the kubelet itself would act, also without the lease",
+            "exec, which runs only under the lease, or sleep",
+            "Do it in a command (lifecycle exec), or in the container's own program (at SIGTERM, for preStop).",
         ));
     }
     for mount in container.volume_mounts.iter().flatten().filter(|mount| covers_ours(&mount.mount_path)) {
@@ -194,14 +152,9 @@ fn container_problems(guarded: &Guarded<'_>) -> Vec<Problem> {
     problems
 }
 
-fn is_exec(probe: &Probe) -> bool {
-    probe.exec.is_some()
-}
-
-fn hook_kind(handler: &LifecycleHandler) -> Option<&'static str> {
-    if handler.exec.is_some() {
-        Some("exec")
-    } else if handler.http_get.is_some() {
+/// The kind of a hook that is not run in the container, or is not known.
+fn foreign_kind(handler: &LifecycleHandler) -> Option<&'static str> {
+    if handler.http_get.is_some() {
         Some("httpGet")
     } else if handler.tcp_socket.is_some() {
         Some("tcpSocket")
@@ -218,26 +171,23 @@ fn covers_ours(path: &str) -> bool {
         || path.strip_prefix(paths::SHARED_DIR).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// The names that stand in the annotation and in the pod alike, and what is wrong with the others.
+/// What is wrong with names in an annotation that are no container which may be guarded.
 pub(super) fn unknown_names(field: &str, named: &BTreeSet<String>, view: &PodView) -> Vec<Problem> {
-    let regular: Vec<&str> = view.spec.containers.iter().map(|container| container.name.as_str()).collect();
-    let unknown = named.iter().filter(|name| !regular.contains(&name.as_str()));
+    let known: Vec<&str> = view.candidates().map(|(_, _, container)| container.name.as_str()).collect();
+    let unknown = named.iter().filter(|name| !known.contains(&name.as_str()));
     unknown
         .map(|name| {
-            if view.init_containers().any(|(_, container)| container.name == *name) {
-                let next = "Leave it out; guarded init containers come with a later release.";
-                let found = format!("{name}, which is an init container");
-                return Problem::new(field, &found, "regular containers of the pod", next);
+            let is_sidecar = |container: &Container| container.name == *name && is_native_sidecar(container);
+            if view.init_containers().any(|(_, container)| is_sidecar(container)) {
+                let next = "Leave it out: it runs beside the guarded containers and needs no lease.";
+                let found = format!("{name}, which is a native sidecar (restartPolicy: Always)");
+                return Problem::new(field, &found, "other containers of the pod", next);
             }
-            let nearest = crate::admit::problem::nearest(name, regular.iter().copied());
+            let nearest = crate::admit::problem::nearest(name, known.iter().copied());
             let next = nearest
                 .map_or_else(|| "Correct the name.".to_owned(), |name| format!("Did you mean {name}?"));
-            Problem::new(
-                field,
-                &format!("{name}, which is no container of the pod"),
-                &regular.join(", "),
-                &next,
-            )
+            let found = format!("{name}, which is no container of the pod");
+            Problem::new(field, &found, &known.join(", "), &next)
         })
         .collect()
 }

@@ -16,6 +16,8 @@ pub const CREDENTIALS_VOLUME: &str = "fencedlease-credentials";
 pub const CREDENTIALS_DIR: &str = "/var/run/secrets/fencedlease.dev";
 /// The guard as the guarded containers see it.
 pub const GUARD_PATH: &str = "/run/fencedlease/fencedlease";
+/// What the command of a probe or a hook begins with; then follow what it is to Kubernetes, `--`, and the user's own.
+pub(super) const WHILE_ACTIVE: [&str; 3] = [GUARD_PATH, "while-active", "--as"];
 /// The port of probes and metrics, unless a container of the pod has it.
 pub const ADMIN_PORT: u16 = 7475;
 /// What variables of ours begin with.

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
 
 use super::installation::{Installation, Resources};
 use super::names::ADMIN_PORT;
-use super::view::{Guarded, PodView};
+use super::view::{Guarded, List, PodView};
 use super::{checks, resources, standby};
 use crate::admit::lease::{self, ResolvedLease};
 use crate::admit::{Problem, quantity};
@@ -243,7 +243,9 @@ fn memory_warning(spec: &PodSpec, guarded: &[Guarded<'_>], lease: &ResolvedLease
         let limits = container.resources.as_ref()?.limits.as_ref()?;
         quantity::parse(&limits.get("memory")?.0)
     };
-    let of_containers: Option<f64> = guarded.iter().map(|one| limit(one.container)).sum();
+    // Init containers are gone when the others run.
+    let regular = guarded.iter().filter(|one| one.list == List::Regular);
+    let of_containers: Option<f64> = regular.map(|one| limit(one.container)).sum();
     let of_pod = spec
         .resources
         .as_ref()

@@ -16,12 +16,13 @@ pub(super) fn warnings(guarded: &[Guarded<'_>]) -> Vec<String> {
 
 fn of_container(guarded: &Guarded<'_>) -> Option<String> {
     let probe: &Probe = guarded.container.liveness_probe.as_ref()?;
-    if probe.failure_threshold.unwrap_or(DEFAULT_FAILURES) > 1 {
+    // One that is run in the container passes meanwhile.
+    if probe.exec.is_some() || probe.failure_threshold.unwrap_or(DEFAULT_FAILURES) > 1 {
         return None;
     }
     let period = probe.period_seconds.unwrap_or(DEFAULT_PERIOD_SECONDS);
     Some(format!(
-        "spec.containers[{}].livenessProbe.failureThreshold ({}) is 1: one missed probe, such as one while the container still waits in the guard, has it killed and ends the holding. Set it to 2 or more, which leaves a period of {period}s to spare.",
-        guarded.index, guarded.container.name
+        "{} is 1: one missed probe, such as one while the container still waits in the guard, has it killed and ends the holding. Set it to 2 or more, which leaves a period of {period}s to spare.",
+        guarded.field("livenessProbe.failureThreshold")
     ))
 }

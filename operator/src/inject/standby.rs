@@ -3,7 +3,7 @@
 use fencedlease_crds::{StandbyMode as WantedMode, StandbyReadiness, StandbySpec};
 use fencedlease_wire::settings::{AfterLoss, RestartPolicy, StandbyMode, StandbySettings};
 
-use super::view::{Guarded, PodView};
+use super::view::{Guarded, List, PodView};
 use crate::admit::Problem;
 
 /// How a pod waits, and why so.
@@ -14,14 +14,14 @@ pub(super) struct Standby {
 
 /// Chooses as the FencedLease asks and the pod allows.
 pub(super) fn choose(wanted: StandbySpec, guarded: &[Guarded<'_>]) -> Result<Standby, Problem> {
-    let obstacles: Vec<String> = guarded.iter().flat_map(warm_obstacles).collect();
+    let obstacles = in_words(guarded);
     let mode = match wanted.mode {
-        WantedMode::Auto | WantedMode::Warm if obstacles.is_empty() => StandbyMode::Warm,
+        WantedMode::Auto | WantedMode::Warm if obstacles.is_none() => StandbyMode::Warm,
         WantedMode::Warm => {
             return Err(Problem::new(
                 "spec.standby.mode of the FencedLease",
-                &format!("Warm, while {} would fail in a waiting container", obstacles.join(", ")),
-                "Warm for pods without liveness and startup probes and postStart hooks",
+                &format!("Warm, while {}", obstacles.unwrap_or_default()),
+                "Warm for pods without liveness and startup probes, postStart hooks and guarded init containers",
                 "Remove these from the pod template, or set spec.standby.mode to Auto.",
             ));
         }
@@ -32,7 +32,10 @@ pub(super) fn choose(wanted: StandbySpec, guarded: &[Guarded<'_>]) -> Result<Sta
         (StandbyReadiness::Ready, StandbyMode::Cold) => {
             return Err(Problem::new(
                 "spec.standby.readiness of the FencedLease",
-                &format!("Ready, while this pod waits cold ({})", cold_because(wanted.mode, &obstacles)),
+                &format!(
+                    "Ready, while this pod waits cold ({})",
+                    cold_because(wanted.mode, obstacles.as_deref())
+                ),
                 "Auto or NotReady, because a cold standby's containers do not exist yet",
                 "Set spec.standby.readiness to Auto, or let the pod wait warm.",
             ));
@@ -43,9 +46,10 @@ pub(super) fn choose(wanted: StandbySpec, guarded: &[Guarded<'_>]) -> Result<Sta
     };
     let mode_why = match mode {
         StandbyMode::Warm => {
-            "no guarded container has a liveness or startup probe or a postStart hook".to_owned()
+            "no guarded container has a liveness or startup probe or a postStart hook, or is an init container"
+                .to_owned()
         }
-        StandbyMode::Cold => cold_because(wanted.mode, &obstacles),
+        StandbyMode::Cold => cold_because(wanted.mode, obstacles.as_deref()),
     };
     let ready_why = match (mode, wanted.readiness, served) {
         (StandbyMode::Cold, ..) => "its containers do not exist yet".to_owned(),
@@ -68,7 +72,8 @@ pub(super) fn after_loss(
     policy: RestartPolicy,
     restart_rules_work: bool,
 ) -> AfterLoss {
-    let all_guarded = guarded.len() == view.spec.containers.len();
+    let regular = guarded.iter().filter(|one| one.list == List::Regular).count();
+    let all_guarded = regular == view.spec.containers.len();
     let own_policies = guarded.iter().any(|one| one.container.restart_policy.is_some());
     if policy == RestartPolicy::Never {
         // Nothing comes back by itself: the pod has failed once the guard ends, if no other container runs on.
@@ -83,12 +88,28 @@ pub(super) fn after_loss(
     }
 }
 
-fn cold_because(wanted: WantedMode, obstacles: &[String]) -> String {
-    if wanted == WantedMode::Cold {
-        "spec.standby.mode is Cold".to_owned()
-    } else {
-        format!("{} would fail in a waiting container", obstacles.join(", "))
+fn cold_because(wanted: WantedMode, obstacles: Option<&str>) -> String {
+    match obstacles {
+        Some(obstacles) if wanted != WantedMode::Cold => obstacles.to_owned(),
+        _ => "spec.standby.mode is Cold".to_owned(),
     }
+}
+
+/// Why the pod cannot wait warm, if it cannot.
+fn in_words(guarded: &[Guarded<'_>]) -> Option<String> {
+    let failing: Vec<String> = guarded.iter().flat_map(warm_obstacles).collect();
+    let init = guarded.iter().filter(|one| one.list == List::Init);
+    let init: Vec<&str> = init.map(|one| one.container.name.as_str()).collect();
+    let mut words = Vec::new();
+    if !failing.is_empty() {
+        words.push(format!("{} would fail in a waiting container", failing.join(", ")));
+    }
+    match init.as_slice() {
+        [] => {}
+        [one] => words.push(format!("init container {one} has to end before the others begin")),
+        all => words.push(format!("init containers {} have to end before the others begin", all.join(", "))),
+    }
+    (!words.is_empty()).then(|| words.join(", and "))
 }
 
 /// What would not succeed while a container waits in the guard.

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use fencedlease_wire::{exit, paths};
 use serde_json::{Map, Value};
 
+use super::beside;
 use super::names::{GUARD_PATH, SHARED_VOLUME, is_our_sidecar, is_our_volume};
+use super::view::List;
 use crate::admit::annotations::{INJECTED, STATUS};
 
 /// A pod without our parts.
@@ -32,10 +34,14 @@ pub(super) fn strip(original: &Value) -> Stripped {
     let mut stripped = Stripped { pod: Value::Null, sidecar: None, wrapped: BTreeSet::new() };
     if let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) {
         stripped.sidecar = take_sidecar(spec);
-        for container in spec.get_mut("containers").and_then(Value::as_array_mut).into_iter().flatten() {
-            let name = container["name"].as_str().unwrap_or_default().to_owned();
-            if container.as_object_mut().is_some_and(unwrap) {
-                stripped.wrapped.insert(name);
+        for list in [List::Init, List::Regular] {
+            let containers = spec.get_mut(list.key()).and_then(Value::as_array_mut);
+            for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
+                beside::unwrap(container);
+                if unwrap(container) {
+                    let name = container.get("name").and_then(Value::as_str);
+                    stripped.wrapped.insert(name.unwrap_or_default().to_owned());
+                }
             }
         }
     }

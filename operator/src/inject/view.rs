@@ -23,11 +23,37 @@ pub(super) struct PodView {
 
 /// A container that is to be guarded.
 pub(super) struct Guarded<'a> {
-    /// Where it stands in `spec.containers`.
+    /// The list of the spec in which it stands.
+    pub(super) list: List,
+    /// Where it stands there.
     pub(super) index: usize,
     pub(super) container: &'a Container,
     /// What runs in it: command and arguments.
     pub(super) line: Vec<String>,
+}
+
+/// A list of containers in a pod's spec.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum List {
+    Init,
+    Regular,
+}
+
+impl List {
+    /// Its key in the spec.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Self::Init => "initContainers",
+            Self::Regular => "containers",
+        }
+    }
+}
+
+impl Guarded<'_> {
+    /// The path of one of its fields, with its name, for people.
+    pub(super) fn field(&self, name: &str) -> String {
+        format!("spec.{}[{}].{name} ({})", self.list.key(), self.index, self.container.name)
+    }
 }
 
 impl PodView {
@@ -70,7 +96,15 @@ impl PodView {
         self.metadata.owner_references.iter().flatten().any(|owner| owner.controller == Some(true))
     }
 
-    /// The containers to be guarded, in the order of the spec.
+    /// The containers that may be guarded, in the order in which they run. Native sidecars are not among them.
+    pub(super) fn candidates(&self) -> impl Iterator<Item = (List, usize, &Container)> {
+        let init = self.init_containers().map(|(index, container)| (List::Init, index, container));
+        let regular = self.spec.containers.iter().enumerate();
+        let regular = regular.map(|(index, container)| (List::Regular, index, container));
+        init.filter(|(_, _, container)| !is_native_sidecar(container)).chain(regular)
+    }
+
+    /// The containers to be guarded, in the order in which they run.
     pub(super) fn guarded(&self) -> (Vec<Guarded<'_>>, Vec<Problem>) {
         let named = self.annotations.containers.as_ref();
         let field = |key: &str| format!("metadata.annotations[{key}]");
@@ -79,21 +113,23 @@ impl PodView {
         let commands: BTreeSet<String> = self.annotations.commands.keys().cloned().collect();
         problems.extend(unknown_names(&field(COMMAND), &commands, self));
         let mut guarded = Vec::new();
-        for (index, container) in self.spec.containers.iter().enumerate() {
+        for (list, index, container) in self.candidates() {
             if named.is_some_and(|named| !named.contains(&container.name)) {
                 continue;
             }
-            match self.line(index, container) {
-                Ok(line) => guarded.push(Guarded { index, container, line }),
+            let one = Guarded { list, index, container, line: Vec::new() };
+            match self.line(&one) {
+                Ok(line) => guarded.push(Guarded { line, ..one }),
                 Err(problem) => problems.push(problem),
             }
         }
         (guarded, problems)
     }
 
-    fn line(&self, index: usize, container: &Container) -> Result<Vec<String>, Problem> {
+    fn line(&self, of: &Guarded<'_>) -> Result<Vec<String>, Problem> {
+        let container = of.container;
         let name = &container.name;
-        let field = format!("spec.containers[{index}].command ({name})");
+        let field = of.field("command");
         let own = container.command.as_deref().filter(|command| !command.is_empty());
         let annotated = self.annotations.commands.get(name).map(Vec::as_slice);
         let command = match (own, annotated) {
@@ -120,4 +156,9 @@ impl PodView {
         };
         Ok(command.iter().chain(container.args.iter().flatten()).cloned().collect())
     }
+}
+
+/// Whether a container runs beside the others for as long as the pod lives.
+pub(super) fn is_native_sidecar(container: &Container) -> bool {
+    container.restart_policy.as_deref() == Some("Always")
 }

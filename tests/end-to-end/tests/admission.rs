@@ -127,25 +127,15 @@ struct Refused {
     says: [&'static str; 4],
 }
 
-const REFUSED: [Refused; 11] = [
+const REFUSED: [Refused; 10] = [
     Refused {
-        name: "exec-probe",
-        change: |pod| app(pod)["livenessProbe"] = json!({"exec": {"command": ["true"]}}),
+        name: "http-hook",
+        change: |pod| app(pod)["lifecycle"] = json!({"preStop": {"httpGet": {"port": 80}}}),
         says: [
-            "spec.containers[0].livenessProbe.exec (app) is",
-            "set: it would start programs beside the guard",
-            "accepted: httpGet, tcpSocket or grpc",
-            "Probe the container by httpGet, tcpSocket or grpc, or remove the probe; exec probes come with a later release",
-        ],
-    },
-    Refused {
-        name: "exec-hook",
-        change: |pod| app(pod)["lifecycle"] = json!({"preStop": {"exec": {"command": ["true"]}}}),
-        says: [
-            "spec.containers[0].lifecycle.preStop.exec (app) is",
-            "set: it would act beside the guard, also without the lease",
-            "accepted: sleep, or no hook",
-            "Do its work in the container's own command (at SIGTERM, for preStop)",
+            "spec.containers[0].lifecycle.preStop.httpGet (app) is",
+            "set: the kubelet itself would act, also without the lease",
+            "accepted: exec, which runs only under the lease, or sleep",
+            "Do it in a command (lifecycle exec), or in the container's own program (at SIGTERM, for preStop).",
         ],
     },
     Refused {
@@ -211,13 +201,14 @@ const REFUSED: [Refused; 11] = [
         change: |pod| {
             let mut first = app(pod).clone();
             first["name"] = "first".into();
+            drop(first.as_object_mut().and_then(|first| first.remove("command")));
             pod["spec"]["initContainers"] = json!([first]);
         },
         says: [
-            "spec.initContainers[0] (first) is",
-            "an init container, which would run before the lease is held",
-            "accepted: native sidecars (restartPolicy: Always)",
-            "name what is guarded: fencedlease.dev/containers: \"app\"",
+            "spec.initContainers[0].command (first) is",
+            "not set: the image's own command is not known here",
+            "accepted: a command in the spec or in fencedlease.dev/command",
+            "annotate the pod template with fencedlease.dev/command: '{\"first\":[\"/path/to/program\"]}'",
         ],
     },
     Refused {

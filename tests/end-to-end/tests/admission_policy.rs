@@ -120,6 +120,23 @@ const BROKEN: &[Broken] = &[
         says: "spec.containers (app) has a probe with exec, or a postStart or preStop hook",
     },
     Broken {
+        what: "a probe passes for a hook, which would wait",
+        change: |pod| {
+            let command =
+                json!(["/run/fencedlease/fencedlease", "while-active", "--as", "post-start", "--", "true"]);
+            app(pod)["livenessProbe"] = json!({"exec": {"command": command}});
+        },
+        says: "spec.containers (app) has a probe with exec, or a postStart or preStop hook",
+    },
+    Broken {
+        what: "a hook starts a program beside the guard",
+        change: |pod| {
+            let command = json!(["/run/fencedlease/fencedlease", "version"]);
+            app(pod)["lifecycle"] = json!({"preStop": {"exec": {"command": command}}});
+        },
+        says: "that would act without the lease; accepted: exec behind /run/fencedlease/fencedlease while-active",
+    },
+    Broken {
         what: "a hook calls somebody beside the guard",
         change: |pod| app(pod)["lifecycle"] = json!({"preStop": {"httpGet": {"port": 80}}}),
         says: "spec.containers (app) has a probe with exec, or a postStart or preStop hook",
@@ -130,7 +147,29 @@ const BROKEN: &[Broken] = &[
             let more = json!({"name": "set-up", "image": "fencedlease.dev/busybox:dev", "command": ["true"]});
             pod["spec"]["initContainers"].as_array_mut().into_iter().for_each(|all| all.push(more.clone()));
         },
-        says: "spec.initContainers (set-up) would run before the lease is held",
+        says: "spec.initContainers (set-up) would run without the lease",
+    },
+    Broken {
+        what: "an init container has the guard in front and not its volume",
+        change: |pod| {
+            let mut more = app(pod).clone();
+            more["name"] = "set-up".into();
+            more["command"] = json!(["/run/fencedlease/fencedlease", "guard", "--container", "set-up", "--"]);
+            mounts(&mut more, |mount| mount["name"] != "fencedlease");
+            pod["spec"]["initContainers"].as_array_mut().into_iter().for_each(|all| all.push(more.clone()));
+        },
+        says: "spec.initContainers (set-up) would run without the lease",
+    },
+    Broken {
+        what: "an init container mounts the sidecar's own volume",
+        change: |pod| {
+            let more = json!({
+                "name": "proxy", "image": "fencedlease.dev/busybox:dev", "command": ["true"], "restartPolicy": "Always",
+                "volumeMounts": [{"name": "fencedlease", "mountPath": "/lease"}],
+            });
+            pod["spec"]["initContainers"].as_array_mut().into_iter().for_each(|all| all.push(more.clone()));
+        },
+        says: "spec (proxy).volumeMounts has a volume of FencedLease that is not for this container",
     },
     Broken {
         what: "the guard is not process 1",
@@ -174,6 +213,7 @@ fn without_the_operator_the_api_server_refuses_every_form_that_is_not_guarded() 
     let data = json!({"volumes": [{"name": "data", "emptyDir": {}}]});
     let asks = Workload::pod("report").guarded_by("report").with_pod_spec(data).manifest();
     let guarded = stage.would_create(&asks)?;
+    let rich = stage.would_create(&with_parts_beside(&asks))?;
     let many = stage.would_create(&with_containers(&asks, 60))?;
     let text = stage.would_refuse(&with_containers(&asks, 200))?;
     assert!(text.contains("too large to be looked at by FencedLease"), "{text}");
@@ -188,6 +228,7 @@ fn without_the_operator_the_api_server_refuses_every_form_that_is_not_guarded() 
     assert!(text.contains(BROKEN[0].says), "{text}");
     stage.would_create(&Workload::pod("plain").manifest()).context("a pod that does not ask")?;
     stage.would_create(&guarded).context("a pod that is guarded")?;
+    stage.would_create(&rich).context("a pod whose probes, hooks and init container are guarded")?;
     for broken in BROKEN {
         let mut pod = guarded.clone();
         (broken.change)(&mut pod);
@@ -209,6 +250,20 @@ fn operator_restarts(stage: &Stage) -> Result<i64> {
         stage.cluster().get(&["pods", "--namespace", chart::NAMESPACE, "--selector", selector])?;
     let restarts = |pod: &Value| pod["status"]["containerStatuses"][0]["restartCount"].as_i64();
     pods["items"].as_array().context("no list")?.iter().map(|pod| restarts(pod).context("no status")).sum()
+}
+
+/// The pod with every part that may run beside its workload or before it.
+fn with_parts_beside(pod: &Value) -> Value {
+    let mut pod = pod.clone();
+    let exec = json!({"exec": {"command": ["true"]}});
+    let mut first = app(&mut pod).clone();
+    first["name"] = "set-up".into();
+    pod["spec"]["initContainers"] = json!([first]);
+    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        app(&mut pod)[probe] = exec.clone();
+    }
+    app(&mut pod)["lifecycle"] = json!({"postStart": exec, "preStop": exec});
+    pod
 }
 
 /// The pod with so many containers, each named, and with variables and mounts of its own.

@@ -41,3 +41,8 @@ fn a_pod_of_a_job_completes() {
 fn one_of_two_containers_is_guarded() {
     check("one-of-two-containers");
 }
+
+#[test]
+fn probes_hooks_and_an_init_container_run_under_the_lease_alone() {
+    check("probes-hooks-init");
+}

@@ -2,8 +2,10 @@
 
 use fencedlease_wire::paths;
 
+use crate::inject::beside::PARTS;
 use crate::inject::names::{
     CREDENTIALS_DIR, CREDENTIALS_VOLUME, GUARD_PATH, SHARED_VOLUME, SIDECAR, SIDECAR_COMMAND, STATE_VOLUME,
+    WHILE_ACTIVE,
 };
 
 const POLICY: &str = include_str!("../../../../charts/fencedlease/templates/guarded-pods-policy.yaml");
@@ -28,6 +30,14 @@ fn the_policy_looks_for_what_injection_writes() {
         format!("'{}={}'", paths::ENV_DIR, paths::SHARED_DIR),
         format!("e.name == '{}'", paths::ENV_SETTINGS),
     ]);
+    for (path, kind) in PARTS {
+        let path = path.iter().map(|key| format!("?{key}")).collect::<Vec<_>>().join(".");
+        parts.push(format!("['{kind}'] + c.{path}.?exec.?command.orValue([])"));
+    }
+    let [guard, subcommand, option] = WHILE_ACTIVE;
+    parts.push(format!(
+        "w[1] == '{guard}' && w[2] == '{subcommand}' && w[3] == '{option}' && w[4] == w[0] && w[5] == '--'"
+    ));
     let text = POLICY.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in parts {
         assert!(text.contains(&part), "{part} is not in the chart's policy");

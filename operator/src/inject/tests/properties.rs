@@ -30,13 +30,20 @@ fn container(name: &'static str) -> impl Strategy<Value = Value> {
         ("env", one_of(vec![json!([]), json!([{"name": "X", "value": "$(FENCEDLEASE_DIR)"}])])),
         ("volumeMounts", one_of(vec![json!([]), json!([{"name": "data", "mountPath": "/data"}])])),
         ("securityContext", one_of(security)),
-        ("livenessProbe", one_of(vec![json!({"httpGet": {"port": 80}})])),
-        ("readinessProbe", one_of(vec![json!({"tcpSocket": {"port": 80}})])),
+        ("livenessProbe", one_of(vec![json!({"httpGet": {"port": 80}}), exec(), json!({"exec": {}})])),
+        ("readinessProbe", one_of(vec![json!({"tcpSocket": {"port": 80}}), exec()])),
         ("ports", one_of(vec![json!([]), json!([{"containerPort": 7475}])])),
         ("resources", one_of(vec![json!({}), json!({"limits": {"memory": "4Gi", "example.dev/gpu": "1"}})])),
         ("restartPolicy", one_of(vec![json!("Always")])),
-        ("lifecycle", one_of(vec![json!({"preStop": {"sleep": {"seconds": 1}}})])),
-        ("startupProbe", one_of(vec![json!({"grpc": {"port": 80}})])),
+        (
+            "lifecycle",
+            one_of(vec![
+                json!({"preStop": {"sleep": {"seconds": 1}}}),
+                json!({"preStop": exec(), "postStart": {"sleep": {"seconds": 1}}}),
+                json!({"preStop": {"exec": {"command": []}}, "postStart": exec()}),
+            ]),
+        ),
+        ("startupProbe", one_of(vec![json!({"grpc": {"port": 80}}), exec()])),
         ("fieldOfTheFuture", one_of(vec![json!({"a": [1, null]}), json!(null)])),
     ])
     .prop_map(move |mut container| {
@@ -46,13 +53,29 @@ fn container(name: &'static str) -> impl Strategy<Value = Value> {
     })
 }
 
+/// A probe or a hook that is run in the container; its command has an argument like one of ours.
+fn exec() -> Value {
+    json!({"exec": {"command": ["check", "--as", "$(X)", "--", "-v"]}, "periodSeconds": 7})
+}
+
 pub(super) fn pod() -> impl Strategy<Value = Value> {
     let spec = members(vec![
         ("restartPolicy", one_of(vec![json!("Always"), json!("OnFailure"), json!("Never")])),
         ("terminationGracePeriodSeconds", one_of(vec![json!(0), json!(30), json!(600)])),
         ("hostNetwork", one_of(vec![json!(true), json!(false)])),
         ("volumes", one_of(vec![json!([]), json!([{"name": "data", "emptyDir": {}}])])),
-        ("initContainers", one_of(vec![json!([]), json!([{"name": "proxy", "restartPolicy": "Always"}])])),
+        (
+            "initContainers",
+            one_of(vec![
+                json!([]),
+                json!([{"name": "proxy", "restartPolicy": "Always", "startupProbe": exec()}]),
+                json!([{"name": "migrate", "command": ["m"], "env": [{"name": "Y", "value": "1"}]}]),
+                json!([
+                    {"name": "proxy", "restartPolicy": "Always"},
+                    {"name": "migrate", "command": ["m"], "args": ["-x"], "volumeMounts": []},
+                ]),
+            ]),
+        ),
         (
             "securityContext",
             one_of(vec![
@@ -109,9 +132,10 @@ fn rest(pod: &Value, injected: bool) -> Value {
             .as_array_mut()
             .unwrap()
             .retain(|volume| !volume["name"].as_str().unwrap().starts_with("fencedlease"));
-        for container in pod["spec"]["containers"].as_array_mut().unwrap() {
+        for container in containers(&mut pod) {
             let guarded = container["command"][0] == "/run/fencedlease/fencedlease";
             if guarded {
+                give_back_what_runs_beside(container);
                 drop_first(&mut container["env"], 3);
                 container["volumeMounts"].as_array_mut().unwrap().pop();
                 if container.get("restartPolicyRules").is_some() {
@@ -123,7 +147,7 @@ fn rest(pod: &Value, injected: bool) -> Value {
             }
         }
     }
-    for container in pod["spec"]["containers"].as_array_mut().unwrap() {
+    for container in containers(&mut pod) {
         let line: Vec<Value> = ["command", "args"]
             .into_iter()
             .flat_map(|key| container[key].as_array().cloned().unwrap_or_default())
@@ -133,6 +157,30 @@ fn rest(pod: &Value, injected: bool) -> Value {
     }
     without_empty(&mut pod);
     pod
+}
+
+/// Init containers, then the others.
+fn containers(pod: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let lists = pod["spec"].as_object_mut().unwrap().iter_mut();
+    let lists = lists.filter(|(key, _)| *key == "containers" || *key == "initContainers");
+    lists.flat_map(|(_, list)| list.as_array_mut().into_iter().flatten())
+}
+
+/// Each such command is ours, with what it is to Kubernetes; nothing else of the probe or hook is.
+fn give_back_what_runs_beside(container: &mut Value) {
+    for (path, kind) in [
+        ("/livenessProbe", "liveness-probe"),
+        ("/readinessProbe", "readiness-probe"),
+        ("/startupProbe", "startup-probe"),
+        ("/lifecycle/postStart", "post-start"),
+        ("/lifecycle/preStop", "pre-stop"),
+    ] {
+        let command = container.pointer_mut(&format!("{path}/exec/command")).and_then(Value::as_array_mut);
+        if let Some(command) = command.filter(|command| !command.is_empty()) {
+            let ours: Vec<Value> = command.drain(..5).collect();
+            assert_eq!(ours, ["/run/fencedlease/fencedlease", "while-active", "--as", kind, "--"]);
+        }
+    }
 }
 
 fn without_empty(value: &mut Value) {
@@ -164,6 +212,16 @@ fn mutate(pod: &mut Value, how: usize) {
         4 => drop(spec["volumes"].as_array_mut().unwrap().pop()),
         5 => spec["containers"][0]["startupProbe"] = json!({"tcpSocket": {"port": 1}}),
         6 => spec["tolerations"] = json!([{"key": "x"}]),
+        7 => spec["containers"][0]["readinessProbe"] = exec(),
+        8 => {
+            let more = json!({"name": "set-up", "command": ["/bin/set-up"]});
+            spec["initContainers"].as_array_mut().unwrap().push(more);
+        }
+        9 => {
+            let old =
+                json!(["/run/fencedlease/fencedlease", "while-active", "--as", "of-old", "--", "check"]);
+            spec["containers"][0]["livenessProbe"] = json!({"exec": {"command": old}});
+        }
         _ => drop(spec["containers"][0]["volumeMounts"].as_array_mut().unwrap().pop()),
     }
 }
@@ -189,7 +247,7 @@ proptest! {
     }
 
     #[test]
-    fn every_guarded_container_runs_under_the_guard_whatever_others_do(pod in pod(), how in 0..8_usize) {
+    fn every_guarded_container_runs_under_the_guard_whatever_others_do(pod in pod(), how in 0..11_usize) {
         let first = inject(&pod, &lease(), "shop", &installation()).unwrap();
         let mut changed = patched(&pod, &first);
         mutate(&mut changed, how);
@@ -201,12 +259,20 @@ proptest! {
             prop_assert_eq!(&spec["initContainers"][0]["restartPolicy"], "Always");
             prop_assert_eq!(&spec["initContainers"][0]["securityContext"]["capabilities"]["drop"][0], "ALL");
             let settings = super::settings(&again);
-            for container in spec["containers"].as_array().unwrap() {
-                let guarded = settings.containers.iter().any(|name| container["name"] == **name);
+            let named = again["metadata"]["annotations"].get("fencedlease.dev/containers").is_some();
+            let init = spec["initContainers"].as_array().unwrap().iter().skip(1);
+            let init = init.map(|container| (container, container["restartPolicy"] != "Always"));
+            let regular = spec["containers"].as_array().unwrap().iter().map(|container| (container, true));
+            for (container, may_be) in init.chain(regular) {
+                let guarded = if named { container["name"] == "app" } else { may_be };
+                prop_assert_eq!(settings.containers.iter().any(|name| container["name"] == **name), guarded);
                 prop_assert_eq!(container["command"][0] == "/run/fencedlease/fencedlease", guarded);
                 let mounts = container["volumeMounts"].as_array().cloned().unwrap_or_default();
                 let ours = mounts.iter().filter(|mount| mount["name"] == "fencedlease").count();
                 prop_assert_eq!(ours, usize::from(guarded));
+                if guarded {
+                    give_back_what_runs_beside(&mut container.clone());
+                }
             }
         }
     }

@@ -45,24 +45,27 @@ fn every_refusal_names_field_value_what_is_accepted_and_the_next_step() {
             "as a Deployment",
         ),
         (
-            "spec.initContainers[0] (migrate) is an init container",
+            "spec.initContainers[0].command (migrate) is not set",
             Box::new(|pod| pod["spec"]["initContainers"] = json!([{"name": "migrate"}])),
-            "fencedlease.dev/containers: \"app\"",
+            r#"fencedlease.dev/command: '{"migrate":["/path/to/program"]}'"#,
         ),
         (
-            "spec.containers[0].livenessProbe.exec (app) is set",
-            Box::new(|pod| container(pod)["livenessProbe"] = json!({"exec": {"command": ["true"]}})),
-            "Probe the container by httpGet",
+            "spec.initContainers[0].env (migrate) is FENCEDLEASE_FENCE",
+            Box::new(|pod| {
+                let env = json!([{"name": "FENCEDLEASE_FENCE", "value": "1"}]);
+                pod["spec"]["initContainers"] = json!([{"name": "migrate", "command": ["m"], "env": env}]);
+            }),
+            "Remove or rename the variable",
         ),
         (
-            "spec.containers[0].lifecycle.preStop.exec (app) is set",
-            Box::new(|pod| container(pod)["lifecycle"] = json!({"preStop": {"exec": {"command": ["true"]}}})),
-            "container's own command",
+            "spec.containers[0].lifecycle.preStop.tcpSocket (app) is set",
+            Box::new(|pod| container(pod)["lifecycle"] = json!({"preStop": {"tcpSocket": {"port": 80}}})),
+            "Do it in a command (lifecycle exec)",
         ),
         (
             "spec.containers[0].lifecycle.postStart.httpGet (app) is set",
             Box::new(|pod| container(pod)["lifecycle"] = json!({"postStart": {"httpGet": {"port": 80}}})),
-            "container's own command",
+            "container's own program",
         ),
         (
             "spec.volumes[0].name is fencedlease-state",
@@ -137,10 +140,10 @@ fn names_in_annotations_must_be_containers_of_the_pod() {
         refusal(|pod| pod["metadata"]["annotations"]["fencedlease.dev/command"] = r#"{"x": ["y"]}"#.into());
     assert!(text.contains("x, which is no container of the pod"), "{text}");
     let text = refusal(|pod| {
-        pod["spec"]["initContainers"] = json!([{"name": "migrate"}]);
-        pod["metadata"]["annotations"]["fencedlease.dev/containers"] = "migrate".into();
+        pod["spec"]["initContainers"] = json!([{"name": "proxy", "restartPolicy": "Always"}]);
+        pod["metadata"]["annotations"]["fencedlease.dev/containers"] = "app,proxy".into();
     });
-    assert!(text.contains("migrate, which is an init container"), "{text}");
+    assert!(text.contains("proxy, which is a native sidecar (restartPolicy: Always)"), "{text}");
 }
 
 #[test]

@@ -53,6 +53,25 @@ fn what_the_lease_asks_for_is_given_or_refused() {
 }
 
 #[test]
+fn a_pod_with_a_guarded_init_container_waits_cold() {
+    let mut pod = pod();
+    pod["spec"]["initContainers"] = json!([{"name": "migrate", "command": ["migrate"]}]);
+    let guarded = guarded(&pod);
+    assert_eq!(settings(&guarded).standby.mode, StandbyMode::Cold);
+    let status = guarded["metadata"]["annotations"]["fencedlease.dev/status"].as_str().unwrap();
+    assert!(status.contains("init container migrate has to end before the others begin"), "{status}");
+    let mut lease = lease();
+    lease.spec.standby = StandbySpec { mode: WantedMode::Warm, readiness: StandbyReadiness::Auto };
+    let text = inject(&pod, &lease, "shop", &installation()).unwrap_err().to_string();
+    assert!(text.contains("Warm, while init container migrate has to end before the others begin"), "{text}");
+    // It keeps nobody else from failing the pod after LOST, and is not asked to.
+    assert_eq!(settings(&guarded).after_loss, AfterLoss::Fail);
+    assert_eq!(guarded["spec"]["initContainers"][1].get("restartPolicyRules"), None);
+    pod["metadata"]["annotations"]["fencedlease.dev/containers"] = "app".into();
+    assert_eq!(settings(&super::guarded(&pod)).standby.mode, StandbyMode::Warm);
+}
+
+#[test]
 fn a_liveness_probe_that_may_not_fail_once_is_warned_of() {
     let warnings = |failures: Value| {
         let mut pod = pod();
@@ -63,6 +82,11 @@ fn a_liveness_probe_that_may_not_fail_once_is_warned_of() {
     let warned = warnings(json!(1));
     assert!(warned[0].contains("spec.containers[0].livenessProbe.failureThreshold (app) is 1"), "{warned:?}");
     assert!(warned[0].contains("Set it to 2 or more, which leaves a period of 5s to spare"), "{warned:?}");
+    // One that is run in the container passes while that waits.
+    let mut pod = pod();
+    pod["spec"]["containers"][0]["livenessProbe"] =
+        json!({"exec": {"command": ["true"]}, "failureThreshold": 1});
+    assert_eq!(inject(&pod, &lease(), "shop", &installation()).unwrap().warnings, Vec::<String>::new());
     assert_eq!(warnings(json!(2)), Vec::<String>::new());
     assert_eq!(warnings(Value::Null), Vec::<String>::new());
 }
