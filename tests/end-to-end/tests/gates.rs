@@ -136,8 +136,10 @@ fn no_pod_works_before_its_gate_and_an_older_fence_is_refused_before_the_newer_h
     redis.heal()?;
 
     gate.restart()?;
-    let late = gate.ticket(LEASE, fence, &holding)?;
-    let said = put(&plain, &url, &late, "later")?;
+    let said = stage.eventually(seconds(30), "the gate's Service leads to its new pod", |_| {
+        let late = gate.ticket(LEASE, fence, &holding)?;
+        Ok(put(&plain, &url, &late, "later").ok())
+    })?;
     ensure!(said == "412 refused", "a gate that was restarted has forgotten fence {next}: {said}");
     gate.in_backend(": >/data/files/reports/go")?;
     until_written(&stage, &gate, stage.fence(LEASE)?)?;
