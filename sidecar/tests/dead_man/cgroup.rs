@@ -1,10 +1,12 @@
-//! A share of the processor that is too small.
+//! Control groups: a share of the processor that is too small, and processes that are frozen.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::Pid;
+
+use crate::support::eventually;
 
 /// A group of processes that may run for so long in each period, and the ones that use it up.
 pub(crate) struct Group {
@@ -74,6 +76,81 @@ impl Drop for Group {
         }
         // Who is still in it is given its share back: a killed process needs some to end.
         let root = self.folder.parent().unwrap().join("cgroup.procs");
+        for process in fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default().lines() {
+            let _ = fs::write(&root, process);
+        }
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+/// One way in which a kernel freezes a group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Freezer {
+    root: &'static str,
+    /// What is written, and where, to freeze and to thaw.
+    order: (&'static str, [&'static str; 2]),
+    /// Where the kernel says that it is done, and how.
+    done: (&'static str, &'static str),
+}
+
+const FREEZERS: [Freezer; 3] = [
+    Freezer {
+        root: "/sys/fs/cgroup/freezer",
+        order: ("freezer.state", ["FROZEN", "THAWED"]),
+        done: ("freezer.state", "FROZEN"),
+    },
+    Freezer {
+        root: "/sys/fs/cgroup/unified",
+        order: ("cgroup.freeze", ["1", "0"]),
+        done: ("cgroup.events", "frozen 1"),
+    },
+    Freezer { root: V2, order: ("cgroup.freeze", ["1", "0"]), done: ("cgroup.events", "frozen 1") },
+];
+
+/// A frozen process, until this value is dropped.
+#[derive(Debug)]
+pub(crate) struct Frozen {
+    freezer: Freezer,
+    folder: PathBuf,
+}
+
+impl Freezer {
+    /// All that this machine has: cgroup v1's, v2's, or both.
+    pub(crate) fn all() -> Vec<Self> {
+        let is_there = |freezer: &Self| {
+            let is_v2 = freezer.order.0 == "cgroup.freeze";
+            let root = Path::new(freezer.root);
+            root.is_dir() && is_v2 == root.join("cgroup.controllers").exists()
+        };
+        let all: Vec<_> = FREEZERS.into_iter().filter(is_there).collect();
+        assert!(!all.is_empty(), "this machine has neither freezer");
+        all
+    }
+
+    /// Freezes a process with all of its threads.
+    pub(crate) fn freeze(self, process: Pid) -> Frozen {
+        let name = format!("fencedlease-frozen-{}", process.as_raw_nonzero());
+        let frozen = Frozen { freezer: self, folder: Path::new(self.root).join(name) };
+        fs::create_dir(&frozen.folder).unwrap();
+        fs::write(frozen.folder.join("cgroup.procs"), process.as_raw_nonzero().to_string()).unwrap();
+        fs::write(frozen.folder.join(self.order.0), self.order.1[0]).unwrap();
+        eventually("a frozen group", || frozen.is_frozen().then_some(()));
+        frozen
+    }
+}
+
+impl Frozen {
+    /// All of it stands still, as the kernel says.
+    pub(crate) fn is_frozen(&self) -> bool {
+        let (file, word) = self.freezer.done;
+        fs::read_to_string(self.folder.join(file)).unwrap().lines().any(|line| line == word)
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        let _ = fs::write(self.folder.join(self.freezer.order.0), self.freezer.order.1[1]);
+        let root = Path::new(self.freezer.root).join("cgroup.procs");
         for process in fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default().lines() {
             let _ = fs::write(&root, process);
         }

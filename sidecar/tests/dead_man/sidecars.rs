@@ -1,11 +1,12 @@
 //! *hold* is stopped, killed, starved, or hangs: the guard ends the workload at its own instants.
 
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fencedlease_faults::matrix::shown;
 use rustix::process::{Pid, Signal};
 
-use crate::cgroup::Group;
+use crate::cgroup::{Freezer, Group};
 use crate::lane::{Lane, STUBBORN, at_random_instants};
 use crate::support::eventually;
 use crate::support::world::World;
@@ -26,6 +27,22 @@ fn a_stopped_sidecar() {
         lane.pod.signal(Signal::CONT);
         let reason = lane.pod.until("LOST")["reason"].clone();
         // A thread that was not asleep when it was stopped finds the term instant passed.
+        assert!(reason == "WatchLate" || reason == "RenewalTimeout", "{reason}");
+    });
+}
+
+#[test]
+fn a_sidecar_that_is_frozen_in_its_cgroup() {
+    let (freezers, turn) = (Freezer::all(), AtomicUsize::new(0));
+    at_random_instants("frozen sidecar", &[32], |mut lane| {
+        let freezer = freezers[turn.fetch_add(1, Ordering::Relaxed) % freezers.len()];
+        let frozen = freezer.freeze(lane.pod.sidecar_pid());
+        by_its_own_instants("frozen sidecar", &mut lane);
+        assert!(frozen.is_frozen(), "it was frozen all the time");
+        println!("frozen sidecar: by {freezer:?}");
+        drop(frozen);
+        let reason = lane.pod.until("LOST")["reason"].clone();
+        // A thread that was not asleep when it was frozen finds the term instant passed.
         assert!(reason == "WatchLate" || reason == "RenewalTimeout", "{reason}");
     });
 }

@@ -11,6 +11,7 @@ mod clients;
 mod ends;
 mod gates;
 mod holding;
+mod left_overs;
 mod losses;
 mod refusals;
 mod reports;

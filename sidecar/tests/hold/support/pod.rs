@@ -88,6 +88,11 @@ impl Pod {
         self.dir.path()
     }
 
+    /// The sidecar's private volume.
+    pub(crate) fn state_path(&self) -> &Path {
+        self.state.path()
+    }
+
     /// A container of this pod.
     pub(crate) fn run(&self, container: &str, script: &str) -> Container {
         Container::start(self.path(), container, script)
