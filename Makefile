@@ -14,7 +14,7 @@ LOCAL := --locked --workspace --exclude fencedlease-end-to-end --exclude fencedl
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check programs local end-to-end applications faults recovery cluster env clean cache-clean crds deny rust space bench histories
+.PHONY: help demo test check programs local end-to-end applications faults recovery cluster env clean cache-clean crds deny rust space bench histories nemesis
 
 help: ## Print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; \
@@ -69,6 +69,9 @@ bench: rust space ## Print what the checks cost: the gate beside nginx, a raise,
 
 histories: rust space ## Judge 1,000 histories of 8 clients at a gate that is killed, and see broken gates found out
 	cargo test --locked -p fencedlease-gate --bench histories -- --nocapture --test-threads=1
+
+nemesis: rust space ## Judge 10,000 handovers under random faults, an hour and more; NEMESIS="--handovers N --seed S" for others
+	cargo run --locked --quiet -p fencedlease-nemesis --bin nemesis -- $(NEMESIS)
 
 crds: rust ## Write the CRD's YAML and the chart's copy anew from the Rust types
 	cargo run --locked --quiet -p fencedlease-crds --features generate --bin crdgen
