@@ -169,7 +169,7 @@ fn of_two_replicas_one_holds_and_the_other_runs_nothing() -> Result<()> {
 
     assert!(!standby.logs("app")?.lines().any(|line| line.starts_with("fence")));
     let names: Vec<String> = standby.processes("app")?.into_iter().map(|process| process.name).collect();
-    assert_eq!(names, ["fencedlease"], "nothing but the guard");
+    assert_eq!(names, ["guard:waiting"], "nothing but the guard");
     assert!(standby.shell("app", "cat $FENCEDLEASE_DIR/fence").is_err(), "a standby has no fence");
     match standby.lease("app")? {
         LeaseView::Waiting { holder: name, .. } => assert_eq!(name.as_deref(), Some(holder.name())),
@@ -292,7 +292,7 @@ fn a_hostile_workload_with_a_setuid_child_is_dead_in_time_to_the_last_process() 
     let user = json!({"securityContext": {"runAsUser": 10001}});
     let redis = open(&stage, &pair().script(HOSTILE).as_root().with_pod_spec(user))?;
     let (holder, fence, standby) = both(&stage)?;
-    let guard = holder.processes("app")?.into_iter().find(|process| process.name == "fencedlease");
+    let guard = holder.processes("app")?.into_iter().find(|process| process.name.starts_with("guard:"));
     let guard = guard.context("there is no guard")?.pid.to_string();
     NodeShell::on(&stage, holder.node()?)?.run(GIVE_SETUID, &[&guard])?;
     let of_root = stage.eventually(seconds(10), "a process of root runs", |_| {
