@@ -62,6 +62,12 @@ BEGIN
     DECLARE met_fence BIGINT;
     DECLARE met_holder VARCHAR(63) CHARACTER SET ascii COLLATE ascii_bin;
     DECLARE message TEXT;
+    -- A comparison with NULL would refuse nobody.
+    IF p_fence IS NULL OR p_holder IS NULL THEN
+        SET message = CONCAT('a write to what ', p_resource, ' protects, with no fence or no holder: ',
+            'CALL fencedlease.use_fence(resource, fence, holder) before it');
+        SIGNAL SQLSTATE '45F02' SET MYSQL_ERRNO = 45002, MESSAGE_TEXT = message;
+    END IF;
     SELECT fence, holder INTO met_fence, met_holder FROM fencedlease.fences WHERE resource = p_resource
         LOCK IN SHARE MODE;
     IF met_fence IS NULL THEN

@@ -1,4 +1,4 @@
--- FencedLease's fence check for PostgreSQL 13 or newer. Run it as the owner of the protected tables (or a
+-- FencedLease's fence check for PostgreSQL 14 or newer. Run it as the owner of the protected tables (or a
 -- superuser): psql -v ON_ERROR_STOP=1 -f install.sql. To run it again changes nothing and forgets no fence.
 --
 --   SELECT fencedlease.protect('public.ledger', 'shop/report');    -- from now on a write needs a fence
@@ -78,7 +78,7 @@ BEGIN
             MESSAGE = format('nothing is protected under the resource %s', p_resource),
             HINT = 'Compare the name with the resources in fencedlease.fences, or call fencedlease.protect first.';
     END IF;
-    IF met.fence > p_fence OR met.holder <> p_holder THEN
+    IF met.fence IS DISTINCT FROM p_fence OR met.holder IS DISTINCT FROM p_holder THEN
         RAISE EXCEPTION USING ERRCODE = 'FL001',
             MESSAGE = format('fence %s of holder %s is refused for %s: fence %s of holder %s was here',
                 p_fence, p_holder, p_resource, met.fence, met.holder),
@@ -91,7 +91,7 @@ $$;
 -- Tells this transaction its fence. Alone, outside a transaction, it raises the stored fence and that is all:
 -- what a new holder does first, so that the former one's late writes are refused from then on.
 CREATE OR REPLACE FUNCTION fencedlease.use_fence(resource text, fence text, holder text) RETURNS void
-LANGUAGE plpgsql
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     PERFORM fencedlease.fail_unless_valid(resource, fence, holder);
@@ -107,7 +107,7 @@ AS $$ SELECT fencedlease.use_fence(resource, fence::text, holder) $$;
 -- counts only while application_name is the holder: a pooled connection's next user has another name.
 CREATE OR REPLACE FUNCTION fencedlease.use_fence_for_session(resource text, fence text, holder text)
 RETURNS void
-LANGUAGE plpgsql
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     PERFORM fencedlease.use_fence(resource, fence, holder);
@@ -137,7 +137,7 @@ $$;
 
 -- The transaction's first write where only the session was told a fence.
 CREATE OR REPLACE FUNCTION fencedlease.admit_session(resource text) RETURNS void
-LANGUAGE plpgsql
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     told text[] := string_to_array(current_setting('fencedlease.session', true), ':');
@@ -159,14 +159,16 @@ BEGIN
 END
 $$;
 
+-- Every name with its schema: in a foreign key's cascade it runs with the rights of the child table's owner and the
+-- search_path of whoever deletes. SET search_path would do the same, but costs each row of a partitioned table.
 CREATE OR REPLACE FUNCTION fencedlease.require_fence() RETURNS trigger
 LANGUAGE plpgsql
 AS $$
 BEGIN
-    IF coalesce(current_setting(TG_ARGV[1], true), '') = '' THEN
+    IF coalesce(pg_catalog.current_setting(TG_ARGV[1], true), '') OPERATOR(pg_catalog.=) '' THEN
         PERFORM fencedlease.admit_session(TG_ARGV[0]);
     END IF;
-    IF TG_OP = 'DELETE' THEN
+    IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN
         RETURN OLD;
     END IF;
     RETURN NEW;
@@ -175,7 +177,8 @@ $$;
 
 -- From now on every INSERT, UPDATE, DELETE, MERGE, COPY and TRUNCATE of this table needs the resource's fence.
 -- A partitioned table's present and future partitions too; TRUNCATE of a partition by its own name only for
--- those that are there now (protect again after adding one).
+-- those that are there now (protect again after adding one). So, too, for a table that has become a partition or an
+-- inheritance child of one that is not protected.
 CREATE OR REPLACE FUNCTION fencedlease.protect(target regclass, resource text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
@@ -199,7 +202,8 @@ BEGIN
     END IF;
     INSERT INTO fencedlease.fences (resource, fence, holder) VALUES (resource, 0, '')
         ON CONFLICT ON CONSTRAINT fences_pkey DO NOTHING;
-    IF kind = 'r' THEN
+    -- A statement that names a parent fires its own statement triggers and not its children's.
+    IF kind = 'r' AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = target) THEN
         EXECUTE format('CREATE OR REPLACE TRIGGER fencedlease_write BEFORE INSERT OR UPDATE OR DELETE ON %s
             FOR EACH STATEMENT EXECUTE FUNCTION fencedlease.require_fence%s', target, arguments);
     ELSE

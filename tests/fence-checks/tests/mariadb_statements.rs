@@ -58,6 +58,31 @@ fn every_row_that_is_written_needs_a_fence_and_passes_with_it() {
 }
 
 #[test]
+fn a_session_with_a_part_of_a_fence_has_none() {
+    let (_server, mut client) = set_up();
+    for part in ["@fencedlease_fence = NULL", "@fencedlease_holder = NULL"] {
+        client.query_drop(USE).unwrap();
+        client.query_drop(format!("SET {part}")).unwrap();
+        assert_eq!(error(&mut client, "UPDATE ledger SET value = 2"), 45002, "{part}");
+    }
+}
+
+#[test]
+fn a_statement_that_ignores_errors_is_refused_all_the_same() {
+    let (_server, mut client) = set_up();
+    client.query_drop("CREATE TABLE other AS SELECT * FROM ledger").unwrap();
+    for write in [
+        "INSERT IGNORE INTO ledger VALUES (2, 2)",
+        "UPDATE IGNORE ledger SET value = 2",
+        "DELETE IGNORE FROM ledger",
+        "UPDATE ledger JOIN other USING (id) SET ledger.value = 3, other.value = 3",
+        "DELETE ledger FROM ledger JOIN other USING (id)",
+    ] {
+        assert_eq!(error(&mut client, write), 45002, "{write}");
+    }
+}
+
+#[test]
 fn partitions_are_checked_and_truncating_meets_no_trigger_but_needs_a_right() {
     let (server, mut client) = set_up();
     client

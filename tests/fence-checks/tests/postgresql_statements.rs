@@ -100,6 +100,65 @@ fn present_and_future_partitions_are_protected_by_any_name() {
 }
 
 #[test]
+fn a_child_that_is_protected_alone_is_checked_when_its_parent_is_named_too() {
+    let (_server, mut client) = set_up();
+    client
+        .batch_execute(
+            "CREATE TABLE parent (id int); CREATE TABLE heir () INHERITS (parent); INSERT INTO heir VALUES (1);
+             CREATE TABLE parts (id int) PARTITION BY RANGE (id);
+             CREATE TABLE part_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);
+             CREATE TABLE part_2 (id int);
+             SELECT fencedlease.protect(it, 'shop/report') FROM unnest('{heir,part_1,part_2}'::regclass[]) AS it;
+             ALTER TABLE parts ATTACH PARTITION part_2 FOR VALUES FROM (10) TO (20);
+             SELECT fencedlease.protect('part_2', 'shop/report')",
+        )
+        .unwrap();
+    for write in [
+        "UPDATE parent SET id = 2",
+        "DELETE FROM parent",
+        "TRUNCATE parent",
+        "INSERT INTO heir VALUES (3)",
+        "INSERT INTO parts VALUES (1)",
+        "INSERT INTO parts VALUES (11)",
+        "TRUNCATE parts",
+    ] {
+        assert_eq!(state(&mut client, write), "FL002", "{write}");
+        client.batch_execute(&format!("BEGIN; {USE}; {write}; ROLLBACK")).unwrap();
+    }
+}
+
+#[test]
+fn a_cascade_runs_nothing_of_the_search_path_with_the_owners_rights() {
+    let (_server, mut client) = set_up();
+    client
+        .batch_execute(
+            "CREATE ROLE owner; ALTER TABLE ledger OWNER TO owner; ALTER TABLE child OWNER TO owner;
+             CREATE ROLE app; GRANT ALL ON ledger TO app; CREATE SCHEMA trap AUTHORIZATION app;
+             SELECT fencedlease.allow_writer('app'), fencedlease.allow_writer('owner'); SET ROLE app;
+             GRANT USAGE ON SCHEMA trap TO PUBLIC;
+             CREATE FUNCTION trap.current_setting(text, boolean) RETURNS text LANGUAGE plpgsql
+                 AS $$ BEGIN RAISE 'as %', current_user USING ERRCODE = 'TRAP0'; END $$;
+             CREATE FUNCTION trap.same(text, text) RETURNS boolean LANGUAGE plpgsql
+                 AS $$ BEGIN RAISE 'as %', current_user USING ERRCODE = 'TRAP1'; END $$;
+             CREATE OPERATOR trap.= (LEFTARG = text, RIGHTARG = text, FUNCTION = trap.same);
+             CREATE OPERATOR trap.<> (LEFTARG = text, RIGHTARG = text, FUNCTION = trap.same);
+             SET search_path = trap, pg_catalog, public",
+        )
+        .unwrap();
+    assert_eq!(state_with_fence(&mut client, "DELETE FROM ledger"), "FL002");
+}
+
+#[test]
+fn no_fence_at_all_is_refused_where_it_is_compared() {
+    let (_server, mut client) = set_up();
+    client.batch_execute(USE).unwrap();
+    for (fence, holder) in [("NULL", "'holder'"), ("42", "NULL"), ("NULL", "NULL")] {
+        let compare = format!("SELECT fencedlease.admit('shop/report', {fence}, {holder})");
+        assert_eq!(state(&mut client, &compare), "FL001", "{compare}");
+    }
+}
+
+#[test]
 fn a_sessions_fence_is_no_fence_for_another_application_name_nor_after_a_reset() {
     let (server, mut client) = set_up();
     let told = "SELECT fencedlease.use_fence_for_session('shop/report', 42, 'holder')";
