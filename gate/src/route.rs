@@ -52,7 +52,10 @@ pub enum Unroutable {
     #[error("CONNECT and TRACE are not passed on")]
     Method,
     /// Two programs may read this path in two ways.
-    #[error("the path has '.' or '..' as a segment, '//', a backslash or an encoded '/': write it plainly")]
+    #[error(
+        "the path has '.' or '..' as a segment, '//', a backslash, an encoded '/', or a ';' that hides a guarded path: \
+         write it plainly"
+    )]
     UnclearPath,
     /// No guard has this path.
     #[error("no --guard of this gate has this path, so it is not passed on")]
@@ -119,10 +122,18 @@ impl Rules {
             return Ok(&only.resource);
         }
         let path = plain(path).ok_or(Unroutable::UnclearPath)?;
-        let is_below = |guard: &&Guard| {
-            path.starts_with(&guard.prefix) || guard.prefix.strip_suffix('/') == Some(path.as_str())
-        };
-        self.guards.iter().find(is_below).map(|guard| &guard.resource).ok_or(Unroutable::NotGuarded)
+        let resource = self.below(&path);
+        // Some backends do not see a segment's parameters, so they may not lead from one resource to another.
+        if path.contains(';') && self.below(&without_parameters(&path)) != resource {
+            return Err(Unroutable::UnclearPath);
+        }
+        resource.ok_or(Unroutable::NotGuarded)
+    }
+
+    fn below(&self, path: &str) -> Option<&GuardedResource> {
+        let is_below =
+            |guard: &&Guard| path.starts_with(&guard.prefix) || guard.prefix.strip_suffix('/') == Some(path);
+        self.guards.iter().find(is_below).map(|guard| &guard.resource)
     }
 
     fn leads_to(&self, headers: &HeaderMap, resource: &GuardedResource) -> bool {
@@ -155,6 +166,13 @@ fn plain(path: &str) -> Option<String> {
         && !decoded.contains('\\')
         && !decoded.split('/').any(is_dots);
     is_clear.then_some(decoded)
+}
+
+/// The path as a backend reads it that drops what follows a `;` in a segment, and a segment that is then empty.
+fn without_parameters(path: &str) -> String {
+    let bare = path.split('/').map(|segment| (segment, segment.split(';').next().unwrap_or_default()));
+    let kept = bare.filter(|(segment, bare)| segment.is_empty() || !bare.is_empty());
+    kept.map(|(_, bare)| bare).collect::<Vec<_>>().join("/")
 }
 
 #[cfg(test)]

@@ -74,6 +74,19 @@ fn reads_are_open_or_fresh_by_rule_and_writes_are_always_checked() {
 }
 
 #[test]
+fn a_segments_parameters_lead_into_no_other_resource() {
+    let rules = rules(Reads::Open);
+    for path in
+        ["/reports/old;x=1/a", "/reports/old%3bx/a", "/reports/;x/old/a", "/;/reports/a", "/reports;x/a"]
+    {
+        assert_eq!(routed(&rules, &Method::PUT, path), Err(Unroutable::UnclearPath), "{path}");
+    }
+    for (path, resource) in [("/reports/a;x=1", "shop/report"), ("/reports/old/a;x/b;y", "shop/old")] {
+        assert_eq!(routed(&rules, &Method::PUT, path), Ok(Some(resource.to_owned())), "{path}");
+    }
+}
+
+#[test]
 fn a_read_that_shows_a_ticket_or_may_mean_a_write_is_checked() {
     let rules = rules(Reads::Open);
     let uri: Uri = "/reports/a".parse().unwrap();
