@@ -45,6 +45,12 @@ pub enum StoreError {
         /// Where.
         damage: Damage,
     },
+    /// The log has gone, and with it what was answered for.
+    #[error(
+        "{0} has gone, though gates have used this folder. Put it back; or start once with --floor RESOURCE=FENCE for \
+         each resource, with the fence that `kubectl get fencedlease` shows as highestFence"
+    )]
+    Gone(PathBuf),
     /// The system refused something.
     #[error("cannot {verb} {path}")]
     Io {
@@ -90,6 +96,10 @@ impl Store {
     pub fn open(folder: &Path, floors: &[Record]) -> Result<Self, StoreError> {
         fs::create_dir_all(folder).map_err(failed("make", folder))?;
         let lock = lock(folder)?;
+        let was_used = lock.metadata().map_err(failed("read", &folder.join(LOCK)))?.len() > 0;
+        if was_used && floors.is_empty() && !folder.join(LOG).exists() {
+            return Err(StoreError::Gone(folder.join(LOG)));
+        }
         let mut highest = read(&folder.join(LOG))?;
         for floor in floors {
             let is_lower = |found: &Record| found.mark.fence < floor.mark.fence;
@@ -101,6 +111,9 @@ impl Store {
         let is_first = floors.is_empty() && !folder.join(LOG).exists();
         let ended_cleanly = remove(&clean)? || is_first;
         let (log, length, chain) = write_anew(folder, &highest)?;
+        if !was_used {
+            mark_as_used(&lock).map_err(failed("write", &folder.join(LOCK)))?;
+        }
         Ok(Self {
             folder: folder.to_owned(),
             log: Box::new(log),
@@ -212,6 +225,12 @@ fn lock(folder: &Path) -> Result<File, StoreError> {
         Err(rustix::io::Errno::WOULDBLOCK) => Err(StoreError::InUse(folder.to_owned())),
         Err(error) => Err(failed("lock", &path)(error.into())),
     }
+}
+
+/// Once there is a log: from then on a folder without one has lost it.
+fn mark_as_used(mut lock: &File) -> io::Result<()> {
+    lock.write_all(b"used\n")?;
+    lock.sync_all()
 }
 
 fn read(path: &Path) -> Result<BTreeMap<GuardedResource, Record>, StoreError> {

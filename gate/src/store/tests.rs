@@ -206,3 +206,19 @@ fn what_cannot_be_synced_or_taken_back_breaks_the_store() {
         assert_eq!(fences(&store)[0].1, 5);
     }
 }
+
+#[test]
+fn a_log_that_has_gone_is_no_first_start() {
+    let folder = TempDir::new().unwrap();
+    drop(Store::open(folder.path(), &[]).unwrap());
+    fs::remove_file(folder.path().join(LOG)).unwrap();
+    assert!(matches!(Store::open(folder.path(), &[]), Err(StoreError::Gone(_))));
+    assert!(!folder.path().join(LOG).exists());
+    let floor = Record {
+        resource: "shop/report".parse().unwrap(),
+        mark: Mark { fence: "7".parse().unwrap(), holder: None },
+        time_ms: 0,
+    };
+    drop(Store::open(folder.path(), &[floor]).unwrap());
+    assert_eq!(Store::open(folder.path(), &[]).unwrap().highest().len(), 1);
+}
