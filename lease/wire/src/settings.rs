@@ -20,6 +20,9 @@ pub struct SidecarSettings {
     pub redis: RedisSettings,
     /// The containers that are guarded, in the order of the pod's spec.
     pub containers: Vec<String>,
+    /// How many of them, the first, are init containers: each runs once, and to its end before the next begins.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub init_containers: usize,
     /// The pod's own restart policy.
     pub restart_policy: RestartPolicy,
     /// How the pod waits.
@@ -43,6 +46,11 @@ pub struct SidecarSettings {
     pub admin_port: u16,
     /// What is logged, as `tracing` filter directives, such as `info`.
     pub log_level: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// The timing fields of a FencedLease in whole milliseconds. Valid only once `Timing::try_new` said so.

@@ -86,6 +86,7 @@ pub(super) fn plan<'a>(
         max_hold_warning_ms: resolved.max_hold_warning_ms,
         redis,
         containers: guarded.iter().map(|one| one.container.name.clone()).collect(),
+        init_containers: guarded.iter().filter(|one| one.list == List::Init).count(),
         restart_policy: policy,
         standby: standby.settings,
         after_loss,

@@ -125,6 +125,7 @@ pub(super) fn settings(args: &ExecArgs) -> Result<String, Mistake> {
             tls: tls(args)?,
         },
         containers: vec![CONTAINER.to_owned()],
+        init_containers: 0,
         restart_policy: RestartPolicy::Never,
         standby: StandbySettings { mode: StandbyMode::Warm, ready: true },
         after_loss: AfterLoss::Fail,

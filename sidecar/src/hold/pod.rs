@@ -120,7 +120,7 @@ impl Pod {
     /// A pod that starts now. A holding that an earlier run had is lost.
     pub fn new(config: PodConfig, interrupted: Option<Interrupted>, now: BootTime) -> (Self, Actions) {
         let mut pod = Self {
-            guards: Guards::new(&config.containers),
+            guards: Guards::new(&config.containers, config.init_containers),
             standby: Standby::new(config.timing.ttl(), now),
             attempt: None,
             given_up: None,

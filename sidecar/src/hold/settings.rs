@@ -104,6 +104,7 @@ pub fn parse(text: &str) -> Result<(SidecarSettings, PodConfig), SettingsError> 
         max_hold: Duration::from_millis(settings.max_hold_ms),
         max_hold_warning: Duration::from_millis(settings.max_hold_warning_ms),
         containers: settings.containers.clone(),
+        init_containers: settings.init_containers,
         restart_policy: settings.restart_policy,
         standby_mode: settings.standby.mode,
         termination_grace: Duration::from_millis(settings.termination_grace_period_ms),

@@ -149,7 +149,7 @@ impl Pod {
             step: Step::Acquired,
             raise: None,
             pause: timing.renew_timeout(),
-            cold: self.is_cold(),
+            late: self.is_cold() || self.config.init_containers > 0,
             opened_at: now,
             waited: self.waiting_since.take().map(|since| now.since(since)).unwrap_or_default(),
             handover: self.release_heard.take().map(|at| now.since(at)),

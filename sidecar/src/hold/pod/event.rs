@@ -25,6 +25,8 @@ pub struct PodConfig {
     pub max_hold_warning: Duration,
     /// The guarded containers, at least one.
     pub containers: Vec<String>,
+    /// How many of them, the first, are init containers.
+    pub init_containers: usize,
     /// The pod's restart policy.
     pub restart_policy: RestartPolicy,
     /// Whether the containers exist while the pod waits.

@@ -17,6 +17,8 @@ pub(super) struct Guards {
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub(super) container: String,
+    /// It runs once, before the containers that are none.
+    init: bool,
     pub(super) occupant: Occupant,
     /// It was granted the present holding, in this life or an earlier one.
     pub(super) had_grant: bool,
@@ -87,13 +89,15 @@ impl Life {
 // === impl Guards ===
 
 impl Guards {
-    pub(super) fn new(containers: &[String]) -> Self {
-        let slot = |container: &String| Slot {
+    /// Nobody is in these containers yet; the first `init` of them are init containers.
+    pub(super) fn new(containers: &[String], init: usize) -> Self {
+        let slot = |(place, container): (usize, &String)| Slot {
             container: container.clone(),
+            init: place < init,
             occupant: Occupant::Absent,
             had_grant: false,
         };
-        Self { slots: containers.iter().map(slot).collect(), lives: 0 }
+        Self { slots: containers.iter().enumerate().map(slot).collect(), lives: 0 }
     }
 
     /// The guards of an earlier run are waited for, until they must be dead.
@@ -171,6 +175,7 @@ impl Guards {
         let stage = life.stage;
         let completed = life.is_granted()
             && match policy {
+                RestartPolicy::Always if slot.init => life.exit_code == Some(0),
                 RestartPolicy::Always => false,
                 RestartPolicy::OnFailure => life.exit_code == Some(0),
                 RestartPolicy::Never => true,
@@ -213,21 +218,22 @@ impl Guards {
         granted
     }
 
-    /// A warm pod may hold: every container that has not completed has a connected guard that waits.
+    /// What may run now waits in its guard, connected: an init container, since they run one at a time; else every
+    /// other container that has not completed.
     pub(super) fn all_fresh(&self) -> bool {
-        let mut open =
-            self.slots.iter().filter(|slot| !matches!(slot.occupant, Occupant::Completed)).peekable();
-        open.peek().is_some()
-            && open.all(|slot| {
-                slot.life().is_some_and(|life| life.stage == Stage::Fresh && life.connection.is_some())
-            })
+        if self.slots.iter().any(|slot| slot.init && slot.waits()) {
+            return true;
+        }
+        let open = |slot: &&Slot| !slot.init && !matches!(slot.occupant, Occupant::Completed);
+        let mut open = self.slots.iter().filter(open).peekable();
+        open.peek().is_some() && open.all(Slot::waits)
     }
 
     /// The containers whose guards are missing, for people.
     pub(super) fn missing(&self) -> Vec<String> {
         let waits = |slot: &&Slot| match &slot.occupant {
             Occupant::Completed => false,
-            Occupant::Live(life) => life.stage != Stage::Fresh || life.connection.is_none(),
+            Occupant::Live(_) => !slot.waits(),
             Occupant::Absent | Occupant::Awaited { .. } => true,
         };
         self.slots.iter().filter(waits).map(|slot| slot.container.clone()).collect()
@@ -312,6 +318,11 @@ impl Guards {
 // === impl Slot ===
 
 impl Slot {
+    /// A guard is there, connected, and waits for a grant.
+    fn waits(&self) -> bool {
+        self.life().is_some_and(|life| life.stage == Stage::Fresh && life.connection.is_some())
+    }
+
     fn life(&self) -> Option<&Life> {
         match &self.occupant {
             Occupant::Live(life) => Some(life),

@@ -23,8 +23,8 @@ pub(super) struct Held {
     pub(super) raise: Option<Raise>,
     /// How long the pod stays away if this could not be used.
     pub(super) pause: Duration,
-    /// Guards come one by one, and none need be there.
-    pub(super) cold: bool,
+    /// Guards may come while it lasts: the containers of a cold pod, and those that follow on an init container.
+    pub(super) late: bool,
     pub(super) opened_at: BootTime,
     pub(super) waited: Duration,
     pub(super) handover: Option<Duration>,
@@ -97,7 +97,7 @@ impl Held {
         };
         let active = self.is_open() && *self.holding.state() == HoldingState::Active;
         let warning = (active && !self.warned).then(|| self.warning_at(config));
-        let cold = (active && self.cold && !guards.ever_granted()).then(|| self.opened_at + COLD_PATIENCE);
+        let cold = (active && self.late && !guards.ever_granted()).then(|| self.opened_at + COLD_PATIENCE);
         let overdue = match self.holding.state() {
             HoldingState::Lost(loss) if !self.overdue => Some(loss.deadline),
             _ => None,

@@ -13,9 +13,10 @@ use super::{COLD_PATIENCE, FILING_BOUND, Pod};
 impl Pod {
     /// Brings a new holding forward: confirmed, raised, filed, open. One that cannot be used is given back.
     pub(super) fn open_or_abandon(&mut self, now: BootTime, random: &Random, out: &mut Actions) {
+        let is_cold = self.is_cold();
         let Some(held) = &mut self.held else { return };
         if held.is_open() {
-            if held.cold && *held.holding.state() == HoldingState::Active {
+            if held.late && *held.holding.state() == HoldingState::Active {
                 let missing = !self.guards.ever_granted() && now >= held.opened_at + COLD_PATIENCE;
                 if missing {
                     held.holding.on_end(PlannedEnd::WorkloadEnded, now);
@@ -28,7 +29,7 @@ impl Pod {
         if held.holding.is_over() {
             return;
         }
-        let unused = if !held.cold && !self.guards.all_fresh() {
+        let unused = if !is_cold && !self.guards.all_fresh() {
             Some("a guard went away before its container could start".to_owned())
         } else if matches!(held.step, Step::Filing { since } if now >= since + FILING_BOUND) {
             Some("note and fence could not be written in time; look at the sidecar's volumes".to_owned())
@@ -89,14 +90,14 @@ impl Pod {
         self.grant(now, out);
     }
 
-    /// Grants to every guard that waits. One that comes later (cold) is added to the note.
+    /// Grants to every guard that waits. One that comes later is added to the note.
     fn grant(&mut self, now: BootTime, out: &mut Actions) {
         let Some(held) = &mut self.held else { return };
         let granted = self.guards.grant_fresh(now);
         if granted.is_empty() {
             return;
         }
-        if held.cold {
+        if held.late {
             out.files.push(FileOrder::Grants {
                 holding: held.holding.id().clone(),
                 fence: held.holding.fence(),

@@ -1,6 +1,7 @@
 //! The machine, event by event. Time stands still unless a test moves it.
 
 mod ends;
+mod init;
 mod property;
 mod raise;
 mod restart;

@@ -45,6 +45,7 @@ pub(super) fn config(containers: &[&str]) -> PodConfig {
         max_hold: Duration::from_hours(24),
         max_hold_warning: Duration::from_mins(1),
         containers: containers.iter().map(|&name| name.to_owned()).collect(),
+        init_containers: 0,
         restart_policy: RestartPolicy::Always,
         standby_mode: StandbyMode::Warm,
         termination_grace: Duration::from_secs(30),
