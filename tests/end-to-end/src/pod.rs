@@ -147,6 +147,13 @@ impl<'a> Pod<'a> {
         Ok(ends.into_iter().flatten().find_map(|state| state.terminated.as_ref()).map(Termination::of))
     }
 
+    /// Whether one of a container's last two ends was with this code.
+    pub fn has_ended_with(&self, container: &str, exit_code: i32) -> Result<bool> {
+        let status = self.container(container)?;
+        let mut ends = [&status.state, &status.last_state].into_iter().flatten();
+        Ok(ends.any(|state| state.terminated.as_ref().is_some_and(|end| end.exit_code == exit_code)))
+    }
+
     /// What a container's present life has printed.
     pub fn logs(&self, container: &str) -> Result<String> {
         self.stage.kubectl(&["logs", self.name(), "--container", container])
