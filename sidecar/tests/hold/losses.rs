@@ -142,7 +142,9 @@ fn dies_alone(signal: Signal) {
     assert!(left > 500, "the lease outlives the workload by more than the margin, not by {left} ms");
     if signal == Signal::STOP {
         pod.signal(Signal::CONT);
-        assert_eq!(pod.until("LOST")["reason"], "WatchLate");
+        let reason = pod.until("LOST")["reason"].clone();
+        // A thread that was not asleep when it was stopped finds the term instant passed.
+        assert!(reason == "WatchLate" || reason == "RenewalTimeout", "{reason}");
     } else {
         pod.kill_sidecar();
     }
