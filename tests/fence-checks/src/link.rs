@@ -13,6 +13,9 @@ use crate::check::Outcome;
 /// How long the server's answer is waited for before the connection is cut.
 const LIMIT: Duration = Duration::from_secs(20);
 
+/// A server that has said nothing for this long has said all.
+const QUIET: Duration = Duration::from_millis(300);
+
 /// A way to a server on which one answer can be lost. Everything on it is gone when it is dropped.
 #[derive(Debug)]
 pub struct LossyLink {
@@ -43,6 +46,7 @@ impl LossyLink {
         thread::scope(|scope| {
             let writer = scope.spawn(move || {
                 let before_commit = move || {
+                    self.until_quiet();
                     self.proxy.set(Clients::All, Fault::Drop { direction: Direction::Replies });
                     // Who waits for it waits until the writer is done.
                     let _ = committing.send(());
@@ -56,6 +60,21 @@ impl LossyLink {
                 Err(error) => Outcome::Failed(format!("the commit was not answered: {error:#}")),
             }
         })
+    }
+
+    /// Waits until nothing has come back for a while: the end of an earlier answer, which some clients never read, is
+    /// not to be taken for the commit's.
+    fn until_quiet(&self) {
+        let replied = || self.proxy.snapshot().total.reply_bytes;
+        let mut before = replied();
+        loop {
+            thread::sleep(QUIET);
+            let now = replied();
+            if now == before {
+                return;
+            }
+            before = now;
+        }
     }
 
     /// Waits until an answer was swallowed, then cuts: the server has done what it was told, and the client

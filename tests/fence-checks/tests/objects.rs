@@ -38,7 +38,9 @@ fn a_commit_whose_answer_was_lost_is_found_when_it_is_sent_again() {
         let lost = json!({ "fence": "7", "holder": "a", "value": 1 });
         let answer = check.ask_and_lose_the_answer("commit", "m", lost).unwrap();
         assert_eq!(answer["error"], "Unknown", "{kind:?}: {answer}");
-        check.ask("commit", "m", json!({ "fence": "7", "holder": "a", "value": 2 })).unwrap();
+        assert!(!check.ask("version", "m", json!({})).unwrap()["done"].is_null(), "{kind:?} has done it");
+        let next = check.ask("commit", "m", json!({ "fence": "7", "holder": "a", "value": 2 })).unwrap();
+        assert_eq!(next["done"], 2, "{kind:?}: {next}");
         let again = json!({ "fence": "7", "holder": "a", "value": 1, "write": answer["write"] });
         // It had been done, before the other one: so it is not done again, and takes nothing back.
         assert_eq!(check.ask("commit", "m", again).unwrap()["done"], 2, "{kind:?}");
