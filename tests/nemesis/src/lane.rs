@@ -57,6 +57,7 @@ pub struct Outcome {
 struct Lane<'a> {
     stage: &'a Stage,
     name: String,
+    seed: u64,
     dice: Dice,
     redis: RedisServer,
     monitor: Monitor,
@@ -88,6 +89,7 @@ pub fn play(stage: &Stage, number: u64, seed: u64) -> anyhow::Result<Outcome> {
         board: Board::open(&board_path)?,
         stage,
         name,
+        seed,
         dice: Dice::new(seed.wrapping_add(number)),
         redis,
         monitor,
@@ -194,7 +196,8 @@ impl Lane<'_> {
         let run = self.next_run;
         self.next_run += 1;
         let mut workload = Vec::new();
-        let kind = self.dice.below(3);
+        // Dice of its own: how many runs there are depends on the machine, and faults are to depend on the seed.
+        let kind = Dice::new(self.seed ^ (run << 32)).below(3);
         if kind > 0 {
             workload.extend(["env", "--ignore-signal=TERM"].map(str::to_owned));
         }
@@ -211,10 +214,9 @@ impl Lane<'_> {
         Ok(())
     }
 
-    fn signal(&self, place: usize, part: Part, signal: Signal) {
-        if let Some(exec) = &self.places[place] {
-            exec.signal(part, signal);
-        }
+    /// Answers whether somebody got it.
+    fn signal(&self, place: usize, part: Part, signal: Signal) -> bool {
+        self.places[place].as_ref().is_some_and(|exec| exec.signal(part, signal) > 0)
     }
 
     fn net(&self, place: usize, fault: NetFault) {
@@ -229,14 +231,14 @@ impl Lane<'_> {
         Ok(())
     }
 
-    fn signal_for(&mut self, place: usize, part: Part, ms: u64) -> anyhow::Result<()> {
+    fn signal_for(&mut self, place: usize, part: Part, ms: u64) -> anyhow::Result<bool> {
         let run = self.run_at(place);
-        self.signal(place, part, Signal::STOP);
+        let is_stopped = self.signal(place, part, Signal::STOP);
         self.pass(ms)?;
         if self.run_at(place) == run {
             self.signal(place, part, Signal::CONT);
         }
-        Ok(())
+        Ok(is_stopped)
     }
 
     /// Answers whether it could be done.
@@ -246,9 +248,7 @@ impl Lane<'_> {
         let while_ms = 400 + self.dice.below(1500);
         match fault {
             Fault::CommandEnds => self.board.ask_to_end(run)?,
-            Fault::Terminated => {
-                self.signal(holder, Part::Exec, Signal::TERM);
-            }
+            Fault::Terminated => return Ok(self.signal(holder, Part::Exec, Signal::TERM)),
             Fault::Cut => self.net_for(holder, NetFault::Cut, 50)?,
             Fault::AnswersLost => self.net_for(holder, NetFault::Drop { direction: replies }, while_ms)?,
             Fault::Delayed => {
@@ -277,18 +277,18 @@ impl Lane<'_> {
                 let key = format!("fencedlease:v1:{{exec/nemesis/{}}}:lease", self.name);
                 self.redis.cli(&["DEL", &key])?;
             }
-            Fault::SidecarStopped => self.signal_for(holder, Part::Hold, 2 * while_ms)?,
-            Fault::SidecarKilled => self.signal(holder, Part::Hold, Signal::KILL),
+            Fault::SidecarStopped => return self.signal_for(holder, Part::Hold, 2 * while_ms),
+            Fault::SidecarKilled => return Ok(self.signal(holder, Part::Hold, Signal::KILL)),
             Fault::GuardStopped => {
                 let ms = 100 + self.dice.below(800);
-                self.signal_for(holder, Part::Guard, ms)?;
+                return self.signal_for(holder, Part::Guard, ms);
             }
-            Fault::GuardKilled => self.signal(holder, Part::Guard, Signal::KILL),
+            Fault::GuardKilled => return Ok(self.signal(holder, Part::Guard, Signal::KILL)),
             Fault::ExecKilled => {
                 if let Some(exec) = &mut self.places[holder] {
                     exec.is_killed = true;
-                    exec.signal(Part::Exec, Signal::KILL);
                 }
+                return Ok(self.signal(holder, Part::Exec, Signal::KILL));
             }
         }
         Ok(true)
