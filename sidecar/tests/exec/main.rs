@@ -14,32 +14,16 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use fencedlease_faults::RedisServer;
+use fencedlease_faults::{RedisServer, SHORT_TIMINGS};
 
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// As short as a busy machine can keep.
-const TIMINGS: [&str; 12] = [
-    "--ttl",
-    "5s",
-    "--renew-interval",
-    "400ms",
-    "--renew-timeout",
-    "300ms",
-    "--grace-period",
-    "300ms",
-    "--kill-budget",
-    "500ms",
-    "--commit-margin",
-    "200ms",
-];
 
 /// *exec* with this script, below a folder where it can write.
 fn exec(redis: &str, options: &[&str], script: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fencedlease"));
     command
         .args(["exec", "--lease", "shop/report", "--redis", redis, "--name", "host-a"])
-        .args(TIMINGS)
+        .args(SHORT_TIMINGS)
         .args(options)
         .args(["--", "/bin/sh", "-c", script])
         .stdin(Stdio::null())
@@ -298,7 +282,7 @@ fn another_user_is_told_what_to_do_and_can_use_a_user_namespace() {
     let run = |options: &[&str]| {
         Command::new(&program)
             .args(["exec", "--lease", "shop/report", "--redis", &address])
-            .args(TIMINGS)
+            .args(SHORT_TIMINGS)
             .args(options)
             .args(["--", "/bin/sh", "-c", "echo $FENCEDLEASE_FENCE; id -u"])
             .env("TMPDIR", folder.path())

@@ -5,6 +5,7 @@
 
 mod control;
 mod counters;
+mod exec_timings;
 mod fault;
 pub mod matrix;
 mod pipe;
@@ -13,6 +14,7 @@ mod redis_server;
 
 pub use control::{ControlError, Order, fetch_snapshot, send_order, serve_control};
 pub use counters::{Counters, Snapshot};
+pub use exec_timings::SHORT_TIMINGS;
 pub use fault::{Clients, Direction, Fault, Faults};
 pub use proxy::{FaultProxy, NotSeen, ProxyHandle};
 pub use redis_server::{RedisError, RedisServer};

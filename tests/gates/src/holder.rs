@@ -5,29 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use anyhow::Context as _;
-use fencedlease_faults::RedisServer;
+use fencedlease_faults::{RedisServer, SHORT_TIMINGS};
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::http::{Answer, over_socket, over_tcp};
 use crate::{KEY, Place, RESOURCE, build, eventually, free_port, signal};
-
-/// As short as a busy machine can keep.
-const TIMINGS: [&str; 12] = [
-    "--ttl",
-    "5s",
-    "--renew-interval",
-    "400ms",
-    "--renew-timeout",
-    "300ms",
-    "--grace-period",
-    "300ms",
-    "--kill-budget",
-    "500ms",
-    "--commit-margin",
-    "200ms",
-];
 
 /// A Redis and a place for a gate.
 #[derive(Debug)]
@@ -75,7 +59,7 @@ impl World {
         let child = Command::new(&self.program)
             .args(["exec", "--lease", RESOURCE, "--redis", &self.redis.address().to_string()])
             .args(["--name", name, "--log-level", "info", "--metrics-port", &metrics_port.to_string()])
-            .args(TIMINGS)
+            .args(SHORT_TIMINGS)
             .arg("--gate-key-file")
             .arg(&key)
             .args(options)

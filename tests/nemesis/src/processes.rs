@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use fencedlease_faults::SHORT_TIMINGS;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -16,24 +17,6 @@ use crate::history::Said;
 
 /// How long the lease lasts in Redis: the least that is legal.
 pub const TTL: Duration = Duration::from_secs(5);
-
-/// As short as a busy machine can keep.
-const TIMINGS: [&str; 14] = [
-    "--ttl",
-    "5s",
-    "--renew-interval",
-    "400ms",
-    "--renew-timeout",
-    "300ms",
-    "--grace-period",
-    "300ms",
-    "--kill-budget",
-    "500ms",
-    "--commit-margin",
-    "200ms",
-    "--stop-timeout",
-    "5s",
-];
 
 /// Builds a program of the workspace beside this one, and gives its place.
 pub fn program(package: &str, name: &str) -> anyhow::Result<PathBuf> {
@@ -87,7 +70,8 @@ impl Exec {
         let log = File::create(folder.join("log"))?;
         let child = Command::new(binary)
             .args(["exec", "--lease", lease, "--redis", redis, "--name", &format!("run-{run}")])
-            .args(TIMINGS)
+            .args(SHORT_TIMINGS)
+            .args(["--stop-timeout", "5s"])
             .args(["--log-level", "info", "--"])
             .args(workload)
             .env("XDG_RUNTIME_DIR", &folder)
