@@ -239,8 +239,12 @@ impl Guards {
         self.slots.iter().filter(waits).map(|slot| slot.container.clone()).collect()
     }
 
+    /// Nothing is left to run: init containers are over when the others are, also those that an earlier run of the
+    /// sidecar has seen to their end.
     pub(super) fn all_completed(&self) -> bool {
-        self.slots.iter().all(|slot| matches!(slot.occupant, Occupant::Completed))
+        let are_last = self.slots.iter().all(|slot| slot.init);
+        let mut last = self.slots.iter().filter(|slot| are_last || !slot.init);
+        last.all(|slot| matches!(slot.occupant, Occupant::Completed))
     }
 
     /// Nothing of the present holding's workload can be alive.

@@ -69,3 +69,33 @@ fn an_init_container_that_went_away_before_its_turn_gives_the_lease_back() {
     assert_eq!(bench.releases(), [true, true]);
     assert_eq!(bench.granted(), [1]);
 }
+
+#[test]
+fn the_holding_of_a_job_ends_with_its_command_though_nobody_saw_its_init_container() {
+    let mut bench = Bench::new(&["set-up", "app"], |config| {
+        config.standby_mode = StandbyMode::Cold;
+        config.init_containers = 1;
+        config.restart_policy = RestartPolicy::OnFailure;
+    });
+    bench.acquired(41);
+    bench.filed();
+    bench.hello(1, "app");
+    ended(&mut bench, 1, 0);
+    assert_eq!(bench.releases(), [true]);
+}
+
+#[test]
+fn where_only_an_init_container_is_guarded_its_success_ends_the_holding() {
+    let mut bench = Bench::new(&["set-up"], |config| {
+        config.standby_mode = StandbyMode::Cold;
+        config.init_containers = 1;
+    });
+    bench.acquired(41);
+    bench.filed();
+    bench.hello(1, "set-up");
+    ended(&mut bench, 1, 0);
+    assert_eq!(bench.releases(), [true]);
+    bench.answer_release();
+    bench.pass(Duration::from_mins(1));
+    assert_eq!(bench.acquire_calls(), 1, "nothing is left that could use it");
+}
