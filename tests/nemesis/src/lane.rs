@@ -23,6 +23,8 @@ const LOOK: Duration = Duration::from_millis(5);
 const MS: Nanos = 1_000_000;
 /// A fault that has ended nothing by then is followed by an ordinary end of the command.
 const FAULT_ENDS_MS: u64 = 2500;
+/// A sidecar is stopped for longer than its lease lasts: a workload that only it would have ended meets the next one.
+const STOPPED_MS: u64 = 5000;
 /// Without a handover for so long the lane is stuck, however busy the machine is.
 const STUCK_MS: u64 = 180_000;
 
@@ -277,7 +279,7 @@ impl Lane<'_> {
                 let key = format!("fencedlease:v1:{{exec/nemesis/{}}}:lease", self.name);
                 self.redis.cli(&["DEL", &key])?;
             }
-            Fault::SidecarStopped => return self.signal_for(holder, Part::Hold, 2 * while_ms),
+            Fault::SidecarStopped => return self.signal_for(holder, Part::Hold, STOPPED_MS + while_ms),
             Fault::SidecarKilled => return Ok(self.signal(holder, Part::Hold, Signal::KILL)),
             Fault::GuardStopped => {
                 let ms = 100 + self.dice.below(800);
