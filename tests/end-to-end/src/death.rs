@@ -9,16 +9,30 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::node_shell::{LIST, NodeShell};
 
-/// `$1` is the container, `$2` how many seconds to watch. It looks every few milliseconds.
+/// `$1` is the container, `$2` how many seconds to watch. It looks every few milliseconds at the processes that it
+/// knows, without a process of its own for each look, and for those that have come since once none of them lives: a
+/// node's processor that watches are busy with is late for everybody.
 const WATCH: &str = r#"
-[ -n "$(list "$1")" ] || { echo none; exit; }
+lives() {
+  for pid; do
+    read -r stat <"/proc/$pid/stat" || continue
+    case "$stat" in *") Z "*|*") X "*) ;; *) return 0 ;; esac
+  done 2>/dev/null
+  return 1
+}
+pids() { list "$1" | cut -d' ' -f1; }
+known=$(pids "$1")
+[ -n "$known" ] || { echo none; exit; }
 echo watching
 read -r up rest </proc/uptime
 until=$((${up%.*} + $2))
-while [ -n "$(list "$1")" ]; do
-  read -r up rest </proc/uptime
-  [ "${up%.*}" -lt "$until" ] || { echo alive; exit; }
-  sleep 0.005
+while [ -n "$known" ]; do
+  while lives $known; do
+    read -r up rest </proc/uptime
+    [ "${up%.*}" -lt "$until" ] || { echo alive; exit; }
+    sleep 0.005
+  done
+  known=$(pids "$1")
 done
 read -r up rest </proc/uptime
 echo "gone $up"

@@ -4,6 +4,8 @@
 use anyhow::{Context as _, Result, bail};
 
 use crate::redis::RedisBehindProxy;
+use crate::seconds;
+use crate::stage::Stage;
 
 /// A workload's script: it writes its fence into the journal, first of all and then again and again.
 pub const WRITES_JOURNAL: &str = r#"write() {
@@ -23,6 +25,15 @@ impl RedisBehindProxy<'_> {
     /// The journal that workloads with the script [`WRITES_JOURNAL`] wrote here.
     pub fn journal(&self) -> Result<Journal> {
         Journal::parse(&self.cli(&["LRANGE", "journal", "0", "-1"])?)
+    }
+
+    /// Waits until somebody holds with a fence above this one and has written with it, and gives the fence.
+    pub fn until_written_above(&self, stage: &Stage, lease: &str, fence: i64) -> Result<i64> {
+        stage.holder_above(lease, fence, seconds(60))?;
+        stage.eventually(seconds(30), "the holder writes", |stage| {
+            let now = stage.fence(lease)?;
+            Ok(self.journal()?.has(now).then_some(now))
+        })
     }
 }
 

@@ -7,7 +7,7 @@
 //! # fn main() -> anyhow::Result<()> {
 //! let stage = Stage::open("cut off")?;
 //! let redis = stage.redis_behind_proxy()?;
-//! stage.lease("report", &redis, &serde_json::json!({"ttl": "6s", "renewTimeout": "500ms"}))?;
+//! stage.lease("report", &redis, &fencedlease_end_to_end::timings::short())?;
 //! stage.start(&Workload::deployment("report").guarded_by("report").replicas(2))?;
 //! let holder = stage.holder("report", seconds(60))?;
 //! let death = holder.watch_death("app", seconds(30))?;
@@ -39,6 +39,7 @@ mod pod;
 mod proxy;
 mod redis;
 mod stage;
+pub mod timings;
 mod workload;
 
 pub use admission::WebhookChanged;

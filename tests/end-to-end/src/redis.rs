@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
-use fencedlease_faults::{Counters, Fault, Order, Snapshot};
+use anyhow::{Context as _, Result, ensure};
+use fencedlease_faults::{Counters, Direction, Fault, Order, Snapshot};
+use fencedlease_wire::lost::LostFlag;
 
 use crate::pod::Pod;
 use crate::proxy::PodProxy;
@@ -62,6 +63,18 @@ impl RedisBehindProxy<'_> {
     /// Faults and counters of the proxy.
     pub fn snapshot(&self) -> Result<Snapshot> {
         self.proxy().snapshot(self.stage.cluster().kubectl())
+    }
+
+    /// Drops what goes between a holder and Redis until the last process of its container `app` is dead. Gives the
+    /// instant of that on CLOCK_BOOTTIME, and what the file `lost` said. Fails if nothing was dropped.
+    pub fn cut_off(&self, holder: &Pod<'_>) -> Result<(Duration, LostFlag)> {
+        let within = Duration::from_secs(30);
+        let (death, flag) = (holder.watch_death("app", within)?, holder.watch_flag(within)?);
+        self.set(holder, Fault::Drop { direction: Direction::Both })?;
+        let (dead_at, flag) = (death.seen()?, flag.seen()?);
+        let counted = self.snapshot()?.client(holder.address()?);
+        ensure!(counted.dropped_request_bytes > 0, "the proxy dropped nothing: {counted:?}");
+        Ok((dead_at, flag))
     }
 
     /// Waits until the proxy's counters of a pod show something: that a fault has happened.

@@ -28,7 +28,7 @@ pub(crate) fn tell_all(kubectl: &Kubectl, progress: &Progress) -> Result<()> {
     ));
 
     scene.hold(&first)?;
-    let bytes = wait("a write to be on its way", Duration::from_secs(20), || {
+    let bytes = wait("a write to be on its way", Duration::from_secs(40), || {
         let held = scene.held(&first)?;
         Ok((!held.contains(&0)).then_some(held.iter().sum::<u64>()))
     })?;

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use fencedlease_end_to_end::{Direction, Fault, Stage, Workload, seconds};
-use fencedlease_wire::socket::LeaseView;
+use fencedlease_end_to_end::{Stage, Workload, seconds};
 use serde_json::json;
 
 /// What `/proc/uptime` rounds away.
 const RESOLUTION: Duration = Duration::from_millis(10);
+/// From the kill instant to the deadline: killBudget of 2 s and the stall that is allowed for.
+const KILL_TO_DEADLINE: Duration = Duration::from_millis(2500);
 
 #[test]
 fn a_holder_that_is_cut_off_is_dead_before_its_deadline_and_followed() -> Result<()> {
@@ -24,15 +25,8 @@ fn a_holder_that_is_cut_off_is_dead_before_its_deadline_and_followed() -> Result
     assert!(holder.logs("app")?.lines().any(|line| line == started));
     assert_eq!(holder.shell("app", "cat /run/fencedlease/fence")?.trim(), fence.to_string());
 
-    let death = holder.watch_death("app", seconds(30))?;
-    redis.set(&holder, Fault::Drop { direction: Direction::Both })?;
-    redis
-        .until_counted(&holder, seconds(15), "dropped bytes", |counted| counted.dropped_request_bytes > 0)?;
-    let LeaseView::Active { kill_at_boottime_ms, .. } = holder.lease("app")? else {
-        anyhow::bail!("the renewal that was dropped has ended the lease already");
-    };
-    let dead_at = death.seen()?;
-    let deadline = Duration::from_millis(kill_at_boottime_ms);
+    let (dead_at, flag) = redis.cut_off(&holder)?;
+    let deadline = Duration::from_millis(flag.deadline_boottime_ms).saturating_sub(KILL_TO_DEADLINE);
     assert!(dead_at <= deadline + RESOLUTION, "dead at {dead_at:?}, to be killed at {deadline:?}");
 
     let next = stage.holder_above("report", fence, seconds(30))?;

@@ -8,32 +8,20 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use fencedlease_crds::LastLoss;
 use fencedlease_end_to_end::matrix::shown;
+use fencedlease_end_to_end::timings::{GRACE, KILL_TO_DEADLINE, TTL, short};
 use fencedlease_end_to_end::{Direction, Fault, NodeShell, Pod, RedisBehindProxy, Stage, Workload, seconds};
 use fencedlease_wire::socket::LeaseView;
 use serde_json::{Value, json};
 
-const GRACE: Duration = Duration::from_secs(1);
-/// From the kill instant to the deadline: killBudget and the stall that is allowed for.
-const KILL_TO_DEADLINE: Duration = Duration::from_millis(1500);
-/// How much longer a lease of 8 s lasts in Redis than it is valid: 8 s − (8 s / 1.2 − 0.5 s).
-const LASTS_LONGER: Duration = Duration::from_millis(1834);
 /// What `/proc/uptime` rounds away.
 const RESOLUTION: Duration = Duration::from_millis(10);
 
 /// Ends only by SIGKILL.
 const STUBBORN: &str = "trap '' TERM; while :; do sleep 0.2; done";
 
-/// Short, and within the rules.
-fn timings() -> Value {
-    json!({
-        "ttl": "8s", "renewInterval": "2s", "renewTimeout": "500ms", "gracePeriod": "1s", "killBudget": "1s",
-        "commitMargin": "500ms",
-    })
-}
-
 fn open<'a>(stage: &'a Stage, workload: &Workload) -> Result<RedisBehindProxy<'a>> {
     let redis = stage.redis_behind_proxy()?;
-    stage.lease("report", &redis, &timings())?;
+    stage.lease("report", &redis, &short())?;
     stage.start(workload)?;
     Ok(redis)
 }
@@ -61,13 +49,22 @@ fn deadline_told(holder: &Pod<'_>) -> Result<Duration> {
     }
 }
 
-/// The same where the sidecar can say nothing, from what the lease still lasts in Redis; never too late.
+/// The same where the sidecar can say nothing, from what the lease still lasts in Redis; never too late. It is too
+/// early by the time from one question to the other, which is long on a busy machine: the best of a few counts.
 fn deadline_reckoned(stage: &Stage, holder: &Pod<'_>, redis: &RedisBehindProxy<'_>) -> Result<Duration> {
     // Asked of the node: the container may have ended by now.
     let node = NodeShell::on(stage, holder.node()?)?;
-    let now: f64 = node.run("cut -d' ' -f1 /proc/uptime", &[])?.trim().parse()?;
-    let lasts: u64 = redis.cli(&["PTTL", lease_key(redis)?.trim()])?.trim().parse().context("no lease")?;
-    Ok((Duration::try_from_secs_f64(now)? + Duration::from_millis(lasts)).saturating_sub(LASTS_LONGER))
+    let key = lease_key(redis)?;
+    // How much longer a lease lasts in Redis than it is valid: ttl − (ttl / 1.2 − 0.5 s).
+    let lasts_longer = TTL / 6 + Duration::from_millis(501);
+    let reckon = || -> Result<Duration> {
+        let now: f64 = node.run("cut -d' ' -f1 /proc/uptime", &[])?.trim().parse()?;
+        let lasts: u64 = redis.cli(&["PTTL", key.trim()])?.trim().parse().context("no lease")?;
+        Ok((Duration::try_from_secs_f64(now)? + Duration::from_millis(lasts)).saturating_sub(lasts_longer))
+    };
+    let first = reckon()?;
+    // A lease that is gone by then has no say.
+    Ok((0..2).filter_map(|_| reckon().ok()).fold(first, Duration::max))
 }
 
 fn lease_key(redis: &RedisBehindProxy<'_>) -> Result<String> {
@@ -96,7 +93,7 @@ fn in_time(
     let left = deadline.saturating_sub(dead_at);
     let outcome = match noticed {
         Some(noticed) => format!("noticed to dead {noticed:?}, {left:?} left to the deadline"),
-        None => format!("nobody could notice it; {left:?} left to the deadline"),
+        None => format!("nobody proved it to the sidecar; {left:?} left to the deadline"),
     };
     println!("{what}: {outcome}");
     assert!(dead_at + RESOLUTION < deadline, "{what}: dead at {dead_at:?}, deadline {deadline:?}");
@@ -184,12 +181,7 @@ fn a_holder_whose_renewals_are_dropped_is_dead_in_time_and_replaced() -> Result<
     let stage = Stage::open("dropped")?;
     let redis = open(&stage, &pair())?;
     let (holder, fence, standby) = both(&stage)?;
-    let (death, flag) = (holder.watch_death("app", seconds(30))?, holder.watch_flag(seconds(30))?);
-
-    redis.set(&holder, Fault::Drop { direction: Direction::Both })?;
-    let (dead_at, flag) = (death.seen()?, flag.seen()?);
-    let counted = redis.snapshot()?.client(holder.address()?);
-    assert!(counted.dropped_request_bytes > 0, "{counted:?}");
+    let (dead_at, flag) = redis.cut_off(&holder)?;
     assert_eq!(redis.snapshot()?.client(standby.address()?).dropped_request_bytes, 0);
 
     let (loss, noticed) = reported(&stage, &holder, fence)?;
@@ -233,9 +225,12 @@ fn a_killed_sidecar_is_a_loss_that_its_successor_reports() -> Result<()> {
         pod.has_ended_with("fencedlease", 137).unwrap_or(false)
     })?;
     assert!(restarted.restarts("fencedlease")? >= 1);
-    let (loss, noticed) = reported(&stage, &holder, fence)?;
+    // Where the guard had to act before the new sidecar ran, nobody is left to prove the death to it; the node saw it.
+    let loss = stage.until_lease("report", seconds(30), "the loss", |status| status.last_loss.clone())?;
+    assert_eq!((loss.pod_name.as_str(), loss.fence), (holder.name(), fence));
     assert_eq!(loss.reason, "SidecarRestarted");
-    in_time("sidecar killed", &[31], dead_at, deadline?, Some(noticed))?;
+    let noticed = loss.dead_after_milliseconds.map(u64::try_from).transpose()?.map(Duration::from_millis);
+    in_time("sidecar killed", &[31], dead_at, deadline?, noticed)?;
     follows_and_is_back(&stage, "sidecar killed", &holder, fence, &standby)
 }
 
@@ -296,14 +291,20 @@ fn a_hostile_workload_with_a_setuid_child_is_dead_in_time_to_the_last_process() 
     let guard = holder.processes("app")?.into_iter().find(|process| process.name.starts_with("guard:"));
     let guard = guard.context("there is no guard")?.pid.to_string();
     NodeShell::on(&stage, holder.node()?)?.run(GIVE_SETUID, &[&guard])?;
-    let of_root = stage.eventually(seconds(10), "a process of root runs", |_| {
+    stage.eventually(seconds(60), "a process of root that the workload's user cannot kill", |_| {
         let owners = holder.shell("app", "stat -c '%u %n' /proc/[0-9]* 2>/dev/null || :")?;
-        Ok(owners.lines().find_map(|line| line.strip_prefix("0 /proc/")).map(str::to_owned))
+        let mut of_root = owners.lines().filter_map(|line| line.strip_prefix("0 /proc/"));
+        // Its sleeps are short, and may be gone by now.
+        let cannot_kill = |pid: &str| {
+            let refused = holder.shell("app", &format!("kill -9 {pid}")).err();
+            refused.is_some_and(|refused| format!("{refused:#}").contains("not permitted"))
+        };
+        Ok(of_root.any(cannot_kill).then_some(()))
     })?;
-    let refused = holder.shell("app", &format!("kill -9 {of_root}")).unwrap_err();
-    assert!(format!("{refused:#}").contains("not permitted"), "{refused:#}");
-    let count = holder.processes("app")?.len();
-    assert!(count >= 4, "{:?}", holder.processes("app")?);
+    let count = stage.eventually(seconds(20), "four processes or more", |_| {
+        let count = holder.processes("app")?.len();
+        Ok((count >= 4).then_some(count))
+    })?;
     let (death, flag) = (holder.watch_death("app", seconds(30))?, holder.watch_flag(seconds(30))?);
 
     redis.set(&holder, Fault::Drop { direction: Direction::Both })?;

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use fencedlease_end_to_end::timings::short;
 use fencedlease_end_to_end::{Direction, Fault, Pod, RedisBehindProxy, Stage, Workload, matrix, seconds};
 use k8s_openapi::api::core::v1::Event;
 use serde_json::{Value, json};
@@ -73,6 +74,8 @@ fn a_standbys_probe_and_hook_are_asked_and_do_not_run() -> Result<()> {
     stage.lease("worker", &redis, &json!({}))?;
     let mut manifest = Workload::deployment("worker").guarded_by("worker").replicas(2).manifest();
     let container = manifest.pointer_mut("/spec/template/spec/containers/0").context("no container")?;
+    // It passes while the container waits, so that the standby can wait warm.
+    container["livenessProbe"] = probe("alive");
     container["readinessProbe"] = probe("ready");
     container["lifecycle"] = json!({"preStop": exec("pre-stop")});
     stage.apply(&manifest)?;
@@ -89,7 +92,9 @@ fn a_standbys_probe_and_hook_are_asked_and_do_not_run() -> Result<()> {
         };
         Ok(told.iter().any(not_run).then_some(()))
     })?;
-    assert!(!standby.again()?.is_ready());
+    let standby = standby.again()?;
+    assert!(!standby.is_ready());
+    assert_eq!(standby.restarts("app")?, 0);
 
     standby.delete()?;
     stage.eventually(seconds(60), "the standby is gone", |stage| {
@@ -140,10 +145,7 @@ fn only_pod<'a>(stage: &'a Stage, app: &str) -> Result<Pod<'a>> {
 fn init_container_probes_hook_and_sessions_run_under_one_fence_and_end_with_it() -> Result<()> {
     let stage = Stage::open("beside")?;
     let redis = stage.redis_behind_proxy()?;
-    let spec = json!({
-        "ttl": "12s", "renewTimeout": "1s", "gracePeriod": "500ms", "killBudget": "1s", "commitMargin": "500ms",
-    });
-    stage.lease("import", &redis, &spec)?;
+    stage.lease("import", &redis, &short())?;
     stage.apply(&job("first")?)?;
     let first = stage.holder("import", seconds(60))?;
     let first = first.until(seconds(60), "is Ready", Pod::is_ready)?;

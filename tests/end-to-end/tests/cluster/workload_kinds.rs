@@ -2,14 +2,10 @@
 
 use anyhow::{Context as _, Result};
 use fencedlease_crds::Phase;
+use fencedlease_end_to_end::timings::short;
 use fencedlease_end_to_end::{Pod, RedisBehindProxy, Stage, Workload, seconds};
 use k8s_openapi::api::batch::v1::Job;
-use serde_json::{Value, json};
-
-/// As short as the rules allow with room to spare on a busy machine.
-fn short() -> Value {
-    json!({"ttl": "8s", "renewTimeout": "500ms", "gracePeriod": "500ms", "killBudget": "1s", "commitMargin": "500ms"})
-}
+use serde_json::json;
 
 /// Ends by itself, well, after a while.
 const ENDS: &str = r#"echo "working with fence $FENCEDLEASE_FENCE"; sleep 2"#;

@@ -10,18 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use fencedlease_crds::Phase;
 use fencedlease_end_to_end::matrix::shown;
+use fencedlease_end_to_end::timings::{TTL, short};
 use fencedlease_end_to_end::{NodeShell, Pod, RedisBehindProxy, Stage, WRITES_JOURNAL, Workload, seconds};
 use fencedlease_wire::socket::LeaseView;
-use serde_json::{Value, json};
-
-const TTL: Duration = seconds(8);
-
-/// Short, and within the rules.
-fn timings() -> Value {
-    json!({
-        "ttl": "8s", "renewTimeout": "500ms", "gracePeriod": "500ms", "killBudget": "1s", "commitMargin": "500ms",
-    })
-}
 
 fn journalist(name: &str) -> Workload {
     Workload::deployment(name).guarded_by(name).script(WRITES_JOURNAL)
@@ -88,7 +79,10 @@ fn shell_of(pod: &Pod<'_>) -> Result<String> {
 
 /// SIGKILL to the workload, past the guard. Gives when.
 fn crash(stage: &Stage, pod: &Pod<'_>) -> Result<Instant> {
-    let (node, shell) = (NodeShell::on(stage, pod.node()?)?, shell_of(pod)?);
+    // Held again is a word of the sidecar; the shell, and the container's number in the pod's status, come after it.
+    let shell =
+        stage.eventually(seconds(30), "the workload's shell runs", |_| Ok(shell_of(&pod.again()?).ok()))?;
+    let node = NodeShell::on(stage, pod.node()?)?;
     let at = Instant::now();
     node.run(r#"kill -9 "$1""#, &[&shell])?;
     Ok(at)
@@ -98,7 +92,7 @@ fn crash(stage: &Stage, pod: &Pod<'_>) -> Result<Instant> {
 fn a_deleted_holder_hands_over_without_waiting_for_expiry() -> Result<()> {
     let stage = Stage::open("deleted")?;
     let redis = stage.redis_behind_proxy()?;
-    stage.lease("report", &redis, &timings())?;
+    stage.lease("report", &redis, &short())?;
     stage.start(&journalist("report").replicas(2))?;
     let holder = stage.holder("report", seconds(60))?;
     stage.until_standbys("report", 1, seconds(60))?;
@@ -135,7 +129,7 @@ fn a_deleted_holder_hands_over_without_waiting_for_expiry() -> Result<()> {
 fn scaled_to_zero_a_lease_is_released_and_its_fence_goes_on() -> Result<()> {
     let stage = Stage::open("scaled")?;
     let redis = stage.redis_behind_proxy()?;
-    stage.lease("report", &redis, &timings())?;
+    stage.lease("report", &redis, &short())?;
     stage.start(&journalist("report").replicas(2))?;
     stage.holder("report", seconds(60))?;
     stage.until_standbys("report", 1, seconds(60))?;
@@ -156,7 +150,7 @@ fn scaled_to_zero_a_lease_is_released_and_its_fence_goes_on() -> Result<()> {
 fn a_container_that_crashes_comes_back_with_a_greater_fence_and_never_beside_another() -> Result<()> {
     let stage = Stage::open("crashed")?;
     let redis = stage.redis_behind_proxy()?;
-    stage.lease("report", &redis, &timings())?;
+    stage.lease("report", &redis, &short())?;
     stage.start(&journalist("report"))?;
     let alone = stage.holder("report", seconds(60))?;
     let first = stage.fence("report")?;
@@ -188,7 +182,7 @@ fn a_container_that_crashes_comes_back_with_a_greater_fence_and_never_beside_ano
 fn an_application_steps_down_over_the_socket() -> Result<()> {
     let stage = Stage::open("steps-down")?;
     let redis = stage.redis_behind_proxy()?;
-    stage.lease("report", &redis, &timings())?;
+    stage.lease("report", &redis, &short())?;
     stage.start(&journalist("report").replicas(2))?;
     let holder = stage.holder("report", seconds(60))?;
     stage.until_standbys("report", 1, seconds(60))?;
@@ -227,7 +221,7 @@ fn an_application_steps_down_over_the_socket() -> Result<()> {
 fn a_job_that_completes_releases_and_takes_its_sidecar_along() -> Result<()> {
     let stage = Stage::open("job")?;
     let redis = stage.redis_behind_proxy()?;
-    stage.lease("report", &redis, &timings())?;
+    stage.lease("report", &redis, &short())?;
     let script = "printf 'RPUSH journal %s\\r\\n' \"$FENCEDLEASE_FENCE\" | timeout 1 nc redis 6379; sleep 2";
     stage.start(&Workload::job("report").guarded_by("report").script(script))?;
     let worker = stage.holder("report", seconds(60))?;
@@ -249,7 +243,7 @@ fn a_job_that_completes_releases_and_takes_its_sidecar_along() -> Result<()> {
 fn a_bare_pod_is_guarded_and_releases_when_it_is_deleted() -> Result<()> {
     let stage = Stage::open("bare")?;
     let redis = stage.redis_behind_proxy()?;
-    stage.lease("report", &redis, &timings())?;
+    stage.lease("report", &redis, &short())?;
     stage.start(&Workload::pod("report").guarded_by("report").script(WRITES_JOURNAL))?;
     let pod = stage.holder("report", seconds(60))?;
     assert_eq!(pod.name(), "report");

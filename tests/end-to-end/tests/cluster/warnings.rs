@@ -1,13 +1,9 @@
 //! What admission warns of, and that it comes true.
 
 use anyhow::{Result, ensure};
+use fencedlease_end_to_end::timings::short;
 use fencedlease_end_to_end::{Pod, Stage, Workload, seconds};
 use serde_json::{Value, json};
-
-/// As short as the rules allow with room to spare on a busy machine.
-fn short() -> Value {
-    json!({"ttl": "8s", "renewTimeout": "500ms", "gracePeriod": "500ms", "killBudget": "1s", "commitMargin": "500ms"})
-}
 
 /// Applies a manifest and gives all that a person would see of it, warnings too.
 fn told(stage: &Stage, manifest: &Value) -> Result<String> {

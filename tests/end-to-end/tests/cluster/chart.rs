@@ -124,12 +124,21 @@ fn other_values_give_other_objects() -> Result<()> {
     assert!(find(&usual, "ClusterRole", "fencedlease-view").is_some());
     assert!(find(&usual, "Deployment", "fencedlease-redis").is_some());
 
-    let both = "redis.embedded=true,redis.addresses={redis.shop.svc:6379}";
-    match run(&mut kubectl.helm(&["template", "fencedlease", CHART, "--set", both])) {
-        Err(Error::Command { output, .. }) => {
-            assert!(output.contains("redis.addresses and redis.embedded exclude each other"), "{output}");
+    for (values, says) in [
+        (
+            "redis.embedded=true,redis.addresses={redis.shop.svc:6379}",
+            "redis.addresses and redis.embedded exclude each other",
+        ),
+        // A word that is no level is a target's name to the filter, and nothing is logged.
+        (
+            "redis.embedded=true,operator.logLevel=loud",
+            "at '/operator/logLevel': 'loud' does not match pattern",
+        ),
+    ] {
+        match run(&mut kubectl.helm(&["template", "fencedlease", CHART, "--set", values])) {
+            Err(Error::Command { output, .. }) => assert!(output.contains(says), "{output}"),
+            other => anyhow::bail!("{values} was not refused: {other:?}"),
         }
-        other => anyhow::bail!("two Redis at once were not refused: {other:?}"),
     }
     Ok(())
 }

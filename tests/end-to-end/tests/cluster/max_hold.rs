@@ -4,18 +4,18 @@ use std::io::Read as _;
 use std::process::Stdio;
 
 use anyhow::{Context as _, Result};
+use fencedlease_end_to_end::timings::short;
 use fencedlease_end_to_end::{Stage, WRITES_JOURNAL, Workload, seconds};
 use fencedlease_wire::socket::LeaseView;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 #[test]
 fn a_healthy_holder_is_warned_and_ended_and_another_follows() -> Result<()> {
     let stage = Stage::open("max-hold")?;
     let redis = stage.redis_behind_proxy()?;
-    let spec = json!({
-        "ttl": "12s", "renewTimeout": "1s", "gracePeriod": "500ms", "killBudget": "1s", "commitMargin": "500ms",
-        "maxHold": "1m", "maxHoldWarning": "10s",
-    });
+    let mut spec = short();
+    spec["maxHold"] = "1m".into();
+    spec["maxHoldWarning"] = "10s".into();
     stage.lease("report", &redis, &spec)?;
     stage.start(&Workload::deployment("report").guarded_by("report").replicas(2).script(WRITES_JOURNAL))?;
     let holder = stage.holder("report", seconds(60))?;

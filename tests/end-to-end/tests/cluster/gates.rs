@@ -3,6 +3,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use fencedlease_crds::FencedLeaseStatus;
+use fencedlease_end_to_end::timings::short;
 use fencedlease_end_to_end::{Direction, Fault, Gate, Pod, Stage, Workload, chart, seconds};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use serde_json::{Value, json};
@@ -88,12 +89,9 @@ fn no_pod_works_before_its_gate_and_an_older_fence_is_refused_before_the_newer_h
     certify(&stage, &gate.host())?;
     let authorities = json!({"kind": "ConfigMap", "name": "gate-ca"});
     let gates = json!([{"name": "reports", "url": gate.url(), "caRef": authorities}]);
-    stage.lease(
-        LEASE,
-        &redis,
-        &json!({"ttl": "8s", "renewTimeout": "500ms", "gracePeriod": "500ms",
-        "killBudget": "1s", "commitMargin": "500ms", "gates": gates}),
-    )?;
+    let mut spec = short();
+    spec["gates"] = gates;
+    stage.lease(LEASE, &redis, &spec)?;
     gate.in_backend(": >/data/files/reports/go")?;
     let url = gate.url();
     stage.start(&Workload::deployment(LEASE).guarded_by(LEASE).replicas(2).script(&writer(&url)))?;

@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use fencedlease_end_to_end::timings::short;
 use fencedlease_end_to_end::{Direction, Fault, Pod, Stage, Workload, seconds};
 use serde_json::{Value, json};
 
@@ -45,10 +46,7 @@ fn cold_standby<'a>(stage: &'a Stage, holder: &Pod<'_>) -> Result<Pod<'a>> {
 fn a_cold_standby_shows_init_follows_a_deleted_holder_and_a_lost_one_is_replaced() -> Result<()> {
     let stage = Stage::open("cold")?;
     let redis = stage.redis_behind_proxy()?;
-    let spec = json!({
-        "ttl": "12s", "renewTimeout": "1s", "gracePeriod": "500ms", "killBudget": "1s", "commitMargin": "500ms",
-    });
-    stage.lease("server", &redis, &spec)?;
+    stage.lease("server", &redis, &short())?;
     stage.apply(&server()?)?;
     let first = stage.holder("server", seconds(60))?;
     first.until(seconds(30), "is Ready", Pod::is_ready)?;

@@ -3,17 +3,13 @@
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
+use fencedlease_end_to_end::timings::short;
 use fencedlease_end_to_end::{Stage, Workload, seconds};
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::{Value, json};
 
 const LEASE: &str = "fencedlease.dev/lease";
 const COPIED: &str = "fencedlease.dev/copied";
-
-/// As short as the rules allow with room to spare on a busy machine.
-fn short() -> Value {
-    json!({"ttl": "8s", "renewTimeout": "500ms", "gracePeriod": "500ms", "killBudget": "1s", "commitMargin": "500ms"})
-}
 
 /// Runs kubectl in the stage's namespace and gives all that a person would see of it, warnings too.
 fn told(stage: &Stage, words: &[&str]) -> Result<String> {
