@@ -160,8 +160,8 @@ pub struct ExecArgs {
     /// What keeps leases of one Redis apart; that of a cluster, to share a lease with its pods.
     #[arg(long, default_value = "exec")]
     pub installation: String,
-    /// The name that others see as the holder's.
-    #[arg(long, env = "HOSTNAME", default_value = "exec")]
+    /// The name that others see as the holder's. Default: the machine's.
+    #[arg(long, env = "HOSTNAME", default_value_t = host_name())]
     pub name: String,
     /// How long to wait for the lease before giving up with exit code 198; 0s tries once. Default: for ever.
     #[arg(long)]
@@ -212,4 +212,9 @@ impl ExecArgs {
     pub fn wait_text(&self) -> &str {
         self.wait.as_deref().unwrap_or("for ever")
     }
+}
+
+/// Neither cron nor systemd sets `HOSTNAME`.
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

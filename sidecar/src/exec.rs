@@ -51,12 +51,14 @@ pub fn run(args: &ExecArgs) -> ExitCode {
 pub fn hold(args: &HoldArgs) -> ExitCode {
     // Where it fails nothing is told of a killed parent; the lease runs out by itself once the work has ended.
     let _ = isolate::end_with_parent();
+    run_folder::take_part(&args.shared_dir);
     hold::run(args)
 }
 
 /// *guard* below *exec*.
 pub fn guard(args: GuardArgs) -> ExitCode {
     let _ = isolate::end_with_parent();
+    run_folder::take_part(&args.dir);
     // Without it the workload sees the processes of the whole machine, and cannot signal them by these numbers.
     let _ = isolate::own_proc();
     guard::run(args)

@@ -12,6 +12,7 @@ mod http;
 pub mod log;
 pub mod mailbox;
 pub mod metrics;
+pub mod news;
 pub mod note;
 pub mod operator;
 pub mod pod;
@@ -37,7 +38,7 @@ use crate::args::HoldArgs;
 /// Where the kubelet reads why the container ended.
 const TERMINATION_LOG: &str = "/dev/termination-log";
 /// How long the other threads may take to finish when the watch has ended in order.
-const FAREWELL: Duration = Duration::from_millis(1500);
+const FAREWELL: Duration = report::LAST_REPORTS.saturating_add(Duration::from_millis(500));
 /// How long the last log lines may take.
 const LAST_LINES: Duration = Duration::from_millis(200);
 

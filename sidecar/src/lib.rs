@@ -6,6 +6,7 @@ pub mod clock;
 pub mod exec;
 pub mod guard;
 pub mod hold;
+pub mod lines;
 pub mod while_active;
 
 pub mod sys;

@@ -2,8 +2,8 @@
 
 use redis::aio::MultiplexedConnection;
 use redis::{
-    AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, ServerError,
-    Value,
+    AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, RedisResult,
+    ServerError, Value,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -12,6 +12,9 @@ use tokio::task::JoinHandle;
 
 use crate::tls::{Tls, TlsError};
 use crate::{CallError, Credentials, Refusal};
+
+/// How much of a server's words is passed on, in characters.
+const MAX_WORDS: usize = 500;
 
 /// A single Redis, and which of its databases.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -83,8 +86,7 @@ impl Connection {
 
     /// Sends one command and waits for its answer, for ever if need be.
     pub(crate) async fn ask(&mut self, server: &Server, command: &Cmd) -> Result<Value, CallError> {
-        let reply = self.redis.send_packed_command(command).await.and_then(Value::extract_error);
-        reply.map_err(|error| server.judge(error))
+        server.judged(self.redis.send_packed_command(command).await)
     }
 
     /// Subscribes to a channel; messages come as pushes.
@@ -113,6 +115,11 @@ impl Server {
         Ok(Box::new(tls.wrap(stream, &self.address).await.map_err(failed)?))
     }
 
+    /// What a reply is worth: an error in it, at any depth, is none that counts.
+    pub fn judged(&self, reply: RedisResult<Value>) -> Result<Value, CallError> {
+        reply.and_then(Value::extract_error).map_err(|error| self.judge(error))
+    }
+
     fn judge(&self, error: RedisError) -> CallError {
         let address = self.address.clone();
         if error.is_io_error() {
@@ -122,16 +129,21 @@ impl Server {
             Ok(error) => {
                 let details = error.details().unwrap_or_default();
                 let text = format!("{} {details}", error.code()).trim_end().to_owned();
-                CallError::Refused { address, refusal: Refusal::of(&text), text }
+                CallError::Refused { address, refusal: Refusal::of(&text), text: readable(&text) }
             }
             // The library's own words for a refused SELECT, and for bytes that are no Redis protocol.
             Err(error) if matches!(error.kind(), redis::ErrorKind::Server(_)) => {
                 let text = error.to_string();
-                CallError::Refused { address, refusal: Refusal::of(&text), text }
+                CallError::Refused { address, refusal: Refusal::of(&text), text: readable(&text) }
             }
-            Err(error) => CallError::Protocol { address, text: error.to_string() },
+            Err(error) => CallError::Protocol { address, text: readable(&error.to_string()) },
         }
     }
+}
+
+/// Words of a server as logs, events and conditions can have them: one line, and not more than a person reads.
+fn readable(text: &str) -> String {
+    text.chars().map(|char| if char.is_control() { ' ' } else { char }).take(MAX_WORDS).collect()
 }
 
 fn login(database: i64, credentials: &Credentials) -> RedisConnectionInfo {

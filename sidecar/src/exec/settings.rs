@@ -26,6 +26,12 @@ pub(super) enum Mistake {
         /// What was found.
         found: String,
     },
+    /// No address.
+    #[error("--redis is {found:?}: write HOST:PORT, such as redis.example:6379")]
+    Redis {
+        /// What was found.
+        found: String,
+    },
     /// A part of the name that is none.
     #[error("--lease or --installation: {0}")]
     Name(#[from] ResourceNameError),
@@ -87,6 +93,11 @@ pub(super) enum Mistake {
 /// How long before its end by `maxHold` the command is warned.
 const MAX_HOLD_WARNING_MS: u64 = 30_000;
 
+fn is_address(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else { return false };
+    !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
 /// The settings document for *hold*.
 pub(super) fn settings(args: &ExecArgs) -> Result<String, Mistake> {
     let (namespace, name) =
@@ -104,6 +115,9 @@ pub(super) fn settings(args: &ExecArgs) -> Result<String, Mistake> {
         commit_margin_ms: milliseconds("commit-margin", &args.commit_margin)?,
     };
     Timing::try_new(&timing)?;
+    if !is_address(&args.redis) {
+        return Err(Mistake::Redis { found: args.redis.clone() });
+    }
     wait(args)?;
     let max_hold_ms = milliseconds("max-hold", &args.max_hold)?;
     if max_hold_ms < 2 * MAX_HOLD_WARNING_MS {

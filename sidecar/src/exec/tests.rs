@@ -35,6 +35,12 @@ fn a_mistake_names_the_option_what_was_found_and_what_is_accepted() {
     let mut args = args(&[]);
     args.lease = "report".to_owned();
     assert!(settings(&args).unwrap_err().to_string().contains("NAMESPACE/NAME"));
+    for found in ["redis", "redis:", ":6379", "redis:0", "redis://redis:6379"] {
+        args.lease = "shop/report".to_owned();
+        args.redis = found.to_owned();
+        let mistake = settings(&args).unwrap_err().to_string();
+        assert!(mistake.contains(&format!("--redis is {found:?}: write HOST:PORT")), "{mistake}");
+    }
 }
 
 #[test]

@@ -306,7 +306,8 @@ impl<'log> Driver<'log> {
         if let Some(message) = &exit.message {
             termination_message(&self.termination_message_path, message, patience);
         }
-        let level = if exit.code == exit::LOST { "error" } else { "info" };
+        let not_run = matches!(exit.code, 126 | 127) && exit.message.is_some();
+        let level = if not_run || exit.code == exit::LOST { "error" } else { "info" };
         self.log.line(level, "exiting", json!({"exitCode": exit.code, "reason": exit.message}));
         sys::exit_now(exit.code)
     }

@@ -5,18 +5,20 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use fencedlease_wire::guard::{FromGuard, MAX_LINE_BYTES, ToGuard};
+use fencedlease_wire::guard::{FromGuard, ToGuard};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
     SocketType, connect, send, sendmsg, socket_with,
 };
 
+use crate::lines::{LineError, Lines};
+
 /// A connection to the sidecar.
 #[derive(Debug)]
 pub(super) struct Link {
     socket: OwnedFd,
-    input: Vec<u8>,
+    input: Lines,
     output: Vec<u8>,
 }
 
@@ -29,12 +31,12 @@ pub(super) enum LinkError {
     /// The system refused a call.
     #[error("the connection failed")]
     Failed(#[from] Errno),
-    /// A line above the limit.
-    #[error("a line is longer than {MAX_LINE_BYTES} bytes")]
-    LongLine,
     /// A line that is none of ours.
-    #[error("a line is no message")]
-    BrokenLine(#[from] serde_json::Error),
+    #[error(transparent)]
+    Line(#[from] LineError),
+    /// A word of ours that JSON cannot say.
+    #[error("a word of ours has no JSON form")]
+    NoForm(#[from] serde_json::Error),
     /// The sidecar does not read, and more has piled up than a guard ever has to say.
     #[error("the sidecar does not read")]
     Clogged,
@@ -51,7 +53,7 @@ impl Link {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         connect(&socket, &SocketAddrUnix::new(path)?)?;
-        Ok(Self { socket, input: Vec::new(), output: Vec::new() })
+        Ok(Self { socket, input: Lines::default(), output: Vec::new() })
     }
 
     /// Queues a line and sends what the socket takes.
@@ -101,8 +103,10 @@ impl Link {
                 Ok(0) => return Err(LinkError::Closed),
                 Ok(length) => {
                     total += length;
-                    self.input.extend_from_slice(&chunk[..length]);
-                    self.split(&mut each)?;
+                    self.input.push(&chunk[..length]);
+                    while let Some(message) = self.input.message()? {
+                        each(message);
+                    }
                 }
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => {}
@@ -110,19 +114,6 @@ impl Link {
             }
         }
         Ok(())
-    }
-
-    fn split(&mut self, each: &mut impl FnMut(ToGuard)) -> Result<(), LinkError> {
-        let mut start = 0;
-        while let Some(length) = self.input[start..].iter().position(|byte| *byte == b'\n') {
-            if length >= MAX_LINE_BYTES {
-                return Err(LinkError::LongLine);
-            }
-            each(serde_json::from_slice(&self.input[start..start + length])?);
-            start += length + 1;
-        }
-        self.input.drain(..start);
-        if self.input.len() >= MAX_LINE_BYTES { Err(LinkError::LongLine) } else { Ok(()) }
     }
 
     fn queue(&mut self, line: &FromGuard) -> Result<(), LinkError> {

@@ -28,7 +28,7 @@ pub(super) const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
 /// The state of one guard.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Machine {
     container: String,
     secret: Option<String>,
@@ -215,7 +215,10 @@ impl Machine {
                     let lost = matches!(reason, EndReason::Lost(_));
                     let kill_at = BootTime::from_millis(kill_at_ms);
                     run.end(Ending { lost, kill_at, exit_code, message });
-                    if !begun {
+                    let exit = run.exit(128 + SIGKILL);
+                    if self.drop_start() {
+                        self.exit(exit);
+                    } else if !begun {
                         self.actions.push_back(Action::Signal(SIGTERM));
                     }
                 }
@@ -350,5 +353,7 @@ fn instants(term_at_ms: u64, kill_at_ms: u64) -> (BootTime, BootTime) {
     (BootTime::from_millis(term_at_ms), BootTime::from_millis(kill_at_ms))
 }
 
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod tests;

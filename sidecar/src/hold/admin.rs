@@ -3,7 +3,6 @@
 //! the kubelet's probe, is served before who has been idle longest.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -14,12 +13,11 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use fencedlease_core::BootTime;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::http::{is_passing, serve_client};
 use super::metrics::Metrics;
-use super::pod::Published;
+use super::news::Latest;
 
 /// Clients at a time; for one more the oldest makes room.
 pub const MAX_CLIENTS: usize = 64;
@@ -32,7 +30,7 @@ const STAY: Duration = Duration::from_mins(5);
 #[derive(Clone)]
 pub struct Admin {
     /// The last snapshot.
-    pub published: watch::Receiver<Arc<Published>>,
+    pub latest: Latest,
     /// The present instant.
     pub now: fn() -> BootTime,
     /// Whether a waiting pod is Ready.
@@ -75,11 +73,11 @@ pub async fn serve(listener: TcpListener, admin: Admin) -> std::io::Result<()> {
 
 async fn startup(Shared(admin): Shared<Admin>) -> Response {
     // Guard binary and guard.sock are in place before anything is served.
-    probe(admin.published.borrow().not_started())
+    probe(admin.latest.last().not_started())
 }
 
 async fn ready(Shared(admin): Shared<Admin>) -> Response {
-    let published = Arc::clone(&admin.published.borrow());
+    let published = admin.latest.last();
     probe(published.not_ready(admin.standby_is_ready, (admin.now)()))
 }
 

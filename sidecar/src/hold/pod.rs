@@ -76,6 +76,8 @@ pub struct Pod {
     gates: GatesStanding,
     /// Since it was last ACTIVE, a gate refused it with this fence.
     gate_was_ahead: Option<Fence>,
+    /// How far gates have led the fence above those of Redis.
+    led_by_gates: u64,
     highest_fence: Option<Fence>,
     calls: u64,
     refusals: Pace<()>,
@@ -139,6 +141,7 @@ impl Pod {
             redis_answered_at: None,
             gates: GatesStanding { kind: GatesStandingKind::NotAsked, message: String::new() },
             gate_was_ahead: None,
+            led_by_gates: 0,
             highest_fence: config.floor,
             calls: 0,
             refusals: Pace::new(),
@@ -312,8 +315,9 @@ impl Pod {
             out.redis.push(RedisRequest::Listen(listen));
         }
         self.releasing = self.releasing.filter(|releasing| now < releasing.until);
-        out.exit =
-            self.terminating && self.held.is_none() && self.attempt.is_none() && self.releasing.is_none();
+        // A loss that is not told by now is told by nobody. Its lease lasts longer than this wait.
+        let has_told = self.held.is_none() && self.orphans.is_none();
+        out.exit = self.terminating && has_told && self.attempt.is_none() && self.releasing.is_none();
     }
 
     fn settle_holding(&mut self, now: BootTime, random: &Random, out: &mut Actions) {

@@ -8,16 +8,21 @@ use std::time::Duration;
 use fencedlease_core::backoff::Backoff;
 use fencedlease_wire::HoldingId;
 use fencedlease_wire::endpoint::{Fact, Report, STANDING_INTERVAL_SECONDS};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
+use super::news::Latest;
 use super::operator::{Operator, OperatorError};
-use super::pod::Published;
 
 /// Reports that wait at most.
 const MAX_QUEUE: usize = 256;
-/// How long the last reports may take when the sidecar ends.
+/// How long facts that the operator has not heard of hold up the end of the sidecar: a loss that is not reported is
+/// one that nobody is told of. Nobody else waits for it: the lease is given back, or lost, before.
+const LAST_FACTS: Duration = Duration::from_secs(5);
+/// How long the farewell holds it up.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// How long [`report`] goes on when the sender of facts is gone.
+pub const LAST_REPORTS: Duration = LAST_FACTS.saturating_add(FAREWELL);
 const LEAST_PAUSE: Duration = Duration::from_millis(200);
 const MOST_PAUSE: Duration = Duration::from_secs(15);
 
@@ -38,13 +43,13 @@ pub struct About {
     pub run: HoldingId,
 }
 
-/// Reports facts, and every ten seconds how the pod stands, until the sender of facts is gone; then says
-/// farewell within a second. `random` gives uniform bits for the pauses after failures.
+/// Reports facts, and every ten seconds how the pod stands, until the sender of facts is gone; then reports what is
+/// left and says farewell, within [`LAST_REPORTS`]. `random` gives uniform bits for the pauses after failures.
 pub async fn report(
     operator: Arc<Operator>,
     about: About,
     mut facts: mpsc::UnboundedReceiver<Fact>,
-    published: watch::Receiver<Arc<Published>>,
+    latest: Latest,
     random: impl Fn() -> u64,
 ) {
     let mut queue = Queue::new(about);
@@ -74,21 +79,24 @@ pub async fn report(
                 Some(fact) => queue.push(fact),
                 None => break,
             },
-            _ = standing.tick() => queue.push(standing_of(&published)),
+            _ = standing.tick() => queue.push(standing_of(&latest)),
         }
     }
+    let _ = tokio::time::timeout(LAST_FACTS, flush(&operator, &mut queue, Queue::has_facts)).await;
     queue.push(Fact::Gone);
-    let flush = async {
-        while let Some(report) = queue.front() {
-            match operator.report(report).await {
-                Ok(()) => queue.pop(),
-                Err(error) if is_final(&error) => queue.pop(),
-                Err(_) => tokio::time::sleep(LEAST_PAUSE).await,
-            }
-        }
-    };
     // What the operator does not hear now it finds out from the pod's end.
-    let _ = tokio::time::timeout(FAREWELL, flush).await;
+    let _ = tokio::time::timeout(FAREWELL, flush(&operator, &mut queue, |_| true)).await;
+}
+
+/// Sends what waits, as long as `goes_on`.
+async fn flush(operator: &Operator, queue: &mut Queue, goes_on: impl Fn(&Queue) -> bool) {
+    while let Some(report) = queue.front().filter(|_| goes_on(queue)) {
+        match operator.report(report).await {
+            Ok(()) => queue.pop(),
+            Err(error) if is_final(&error) => queue.pop(),
+            Err(_) => tokio::time::sleep(LEAST_PAUSE).await,
+        }
+    }
 }
 
 /// How long to wait before the same report is sent again; `None` if it is done with.
@@ -118,8 +126,8 @@ fn is_final(error: &OperatorError) -> bool {
     matches!(error, OperatorError::Refused { status: 400 | 403 | 404 | 413, .. })
 }
 
-fn standing_of(published: &watch::Receiver<Arc<Published>>) -> Fact {
-    let published = Arc::clone(&published.borrow());
+fn standing_of(latest: &Latest) -> Fact {
+    let published = latest.last();
     Fact::Standing {
         standing: published.standing(),
         highest_fence: published.highest_fence,
@@ -146,6 +154,11 @@ impl Queue {
 
     fn pop(&mut self) {
         self.reports.pop_front();
+    }
+
+    /// Whether something waits that the next report of the pod's standing would not make up for.
+    fn has_facts(&self) -> bool {
+        self.reports.iter().any(|report| !matches!(report.fact, Fact::Standing { .. }))
     }
 
     /// Adds a fact. A standing replaces one that still waits; at the limit the oldest goes.

@@ -6,44 +6,28 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use fencedlease_core::BootTime;
 use fencedlease_wire::endpoint;
 use fencedlease_wire::gate::TICKET_HEADER_IN_DOCS;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 
 use super::admin::{self, Admin};
 use super::facts::Teller;
 use super::mailbox::Post;
 use super::metrics::{Metrics, observe};
+use super::news::{Latest, News, NewsReceiver};
 use super::operator::Operator;
-use super::pod::{Event, Fact, Published, State};
+use super::pod::{Event, Fact, State};
 use super::report::{self, About};
 use super::socket::{self, Socket};
 use super::tickets::Tickets;
 use super::watch::Letter;
 use crate::clock;
 
-/// What the watching thread tells.
-#[derive(Debug)]
-pub enum News {
-    /// The pod as it is now.
-    View(Box<Published>),
-    /// Something that happened, and when.
-    Fact {
-        /// What.
-        fact: Box<Fact>,
-        /// When.
-        at: BootTime,
-    },
-}
-
 /// All that the service needs.
 pub struct Service {
     /// News of the watching thread; the service ends with them.
-    pub news: mpsc::UnboundedReceiver<News>,
-    /// The pod at the start.
-    pub first: Published,
+    pub news: NewsReceiver,
     /// `lease.sock`.
     pub lease_socket: UnixListener,
     /// Probes and metrics.
@@ -63,30 +47,30 @@ pub struct Service {
 impl Service {
     /// Serves until the watching thread ends, then sends the last reports.
     pub async fn serve(self) -> anyhow::Result<()> {
-        let (views, published) = watch::channel(Arc::new(self.first));
+        let latest = self.news.latest();
         let mut tasks = JoinSet::new();
         let lease_socket = tokio::net::UnixListener::from_std(self.lease_socket)?;
         tasks.spawn(named(
             "lease.sock",
             socket::serve(
                 lease_socket,
-                application_socket(published.clone(), self.post, self.tickets, &self.metrics),
+                application_socket(latest.clone(), self.post, self.tickets, &self.metrics),
             ),
         ));
         let admin = Admin {
-            published: published.clone(),
+            latest: latest.clone(),
             now: clock::now,
             standby_is_ready: self.standby_is_ready,
             metrics: self.metrics.clone(),
         };
         let admin_socket = tokio::net::TcpListener::from_std(self.admin_socket)?;
         tasks.spawn(named("probes and metrics", admin::serve(admin_socket, admin)));
-        let mut reports = Reports::start(self.operator, published.clone());
-        let mut speaker = Speaker { views, teller: Teller::new(self.metrics.clone()), metrics: self.metrics };
-        let mut news = self.news;
+        let mut reports = Reports::start(self.operator, latest);
+        let teller = Teller::new(self.metrics.clone());
+        let mut speaker = Speaker { news: self.news, teller, metrics: self.metrics };
         loop {
             tokio::select! {
-                told = news.recv() => match told {
+                told = speaker.news.next() => match told {
                     Some(told) => {
                         if let Some(fact) = speaker.tell(told) {
                             reports.send(fact);
@@ -103,7 +87,7 @@ impl Service {
 
 /// Publishes, logs and counts.
 struct Speaker {
-    views: watch::Sender<Arc<Published>>,
+    news: NewsReceiver,
     metrics: Metrics,
     teller: Teller,
 }
@@ -121,14 +105,14 @@ impl Speaker {
                 // A fence has at most 15 digits: every one is a float of its own.
                 #[expect(clippy::cast_precision_loss, reason = "at most 15 digits")]
                 self.metrics.fence_current.set(fence.unwrap_or_default() as f64);
-                self.views.send_replace(Arc::new(*published));
+                self.news.publish(*published);
                 None
             }
             News::Fact { fact, at } => {
                 if matches!(*fact, Fact::LossNoticed { .. }) {
                     observe(&self.metrics.loss_notify, clock::now().since(at));
                 }
-                self.teller.tell(&fact, at, &self.views.borrow().resource)
+                self.teller.tell(&fact, at, &self.news.last().resource)
             }
         }
     }
@@ -141,12 +125,12 @@ struct Reports {
 }
 
 impl Reports {
-    fn start(operator: Option<(Arc<Operator>, About)>, published: watch::Receiver<Arc<Published>>) -> Self {
+    fn start(operator: Option<(Arc<Operator>, About)>, latest: Latest) -> Self {
         let mut task = JoinSet::new();
         let facts = operator.map(|(operator, about)| {
             let (facts, told) = mpsc::unbounded_channel();
             let random = || getrandom::u64().unwrap_or(u64::MAX);
-            task.spawn(report::report(operator, about, told, published, random));
+            task.spawn(report::report(operator, about, told, latest, random));
             facts
         });
         Self { facts, task }
@@ -177,7 +161,7 @@ impl Reports {
 }
 
 fn application_socket(
-    published: watch::Receiver<Arc<Published>>,
+    latest: Latest,
     post: Post<Letter>,
     tickets: Option<Arc<Tickets>>,
     metrics: &Metrics,
@@ -187,7 +171,7 @@ fn application_socket(
     let counts = metrics.clone();
     let post = std::sync::Mutex::new(post);
     Socket {
-        published,
+        latest,
         now: clock::now,
         step_down: Arc::new(move || {
             let post = post.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

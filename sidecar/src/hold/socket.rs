@@ -1,6 +1,6 @@
 //! `lease.sock`: how the application asks. HTTP/1.1 with JSON, so that `curl --unix-socket` is a client.
 //!
-//! Answers are computed from the last published snapshot at the instant of the answer. Nothing here can
+//! Answers are computed at their instant, from the last snapshot that the watching thread has told. Nothing here can
 //! reach the thread that watches the instants, but for the wish to step down.
 
 use std::collections::BTreeMap;
@@ -19,11 +19,11 @@ use fencedlease_wire::socket::{CommitCheck, CommitVerdict, ErrorBody, ErrorDetai
 use fencedlease_wire::{Fence, HoldingId};
 use hyper::body::Bytes;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::http::{is_passing, serve_client};
-use super::pod::{Published, State};
+use super::news::Latest;
+use super::pod::State;
 
 mod events;
 mod rejection;
@@ -47,8 +47,8 @@ pub type Headers = Arc<dyn Fn(Fence, &HoldingId) -> BTreeMap<String, String> + S
 /// What the socket is served from.
 #[derive(Clone)]
 pub struct Socket {
-    /// The last snapshot.
-    pub published: watch::Receiver<Arc<Published>>,
+    /// The pod as it is now.
+    pub latest: Latest,
     /// The present instant.
     pub now: fn() -> BootTime,
     /// Tells the watching thread that the application wants to step down. Must not block.
@@ -130,7 +130,8 @@ async fn turn_away(stream: UnixStream, _seat: Seat) {
     let _ = tokio::time::timeout(TURN_AWAY, exchange).await;
 }
 
-fn routes(socket: Socket) -> Router {
+/// What is answered to whom, without a listener.
+pub fn routes(socket: Socket) -> Router {
     Router::new()
         .route("/v1/lease", get(lease))
         .route("/v1/events", get(events::stream))
@@ -143,8 +144,8 @@ fn routes(socket: Socket) -> Router {
         .with_state(socket)
 }
 
-async fn lease(Shared(socket): Shared<Socket>) -> Response {
-    let published = Arc::clone(&socket.published.borrow());
+async fn lease(Shared(mut socket): Shared<Socket>) -> Response {
+    let published = socket.latest.get().await;
     let mut view = published.lease_view((socket.now)());
     // From the kill instant on nobody is told that he may write.
     if let LeaseView::Active { fence, holding, remaining_ms: 1.., headers, .. } = &mut view {
@@ -153,12 +154,12 @@ async fn lease(Shared(socket): Shared<Socket>) -> Response {
     Json(view).into_response()
 }
 
-async fn commit_check(Shared(socket): Shared<Socket>, request: axum::extract::Request) -> Response {
+async fn commit_check(Shared(mut socket): Shared<Socket>, request: axum::extract::Request) -> Response {
     let check = match check_of(request).await {
         Ok(check) => check,
         Err(refused) => return refused,
     };
-    let published = Arc::clone(&socket.published.borrow());
+    let published = socket.latest.get().await;
     let now = (socket.now)();
     let mut verdict = published.commit_verdict(check, now);
     if let (CommitVerdict::Allowed { headers, .. }, State::Active { fence, holding, .. }) =
@@ -177,8 +178,8 @@ async fn commit_check(Shared(socket): Shared<Socket>, request: axum::extract::Re
     (status, Json(verdict)).into_response()
 }
 
-async fn step_down(Shared(socket): Shared<Socket>) -> Response {
-    let holds = matches!(socket.published.borrow().state, State::Active { ending: None, .. });
+async fn step_down(Shared(mut socket): Shared<Socket>) -> Response {
+    let holds = matches!(socket.latest.get().await.state, State::Active { ending: None, .. });
     if !holds {
         let message = "this pod does not hold the lease, so there is nothing to step down from";
         return refusal(StatusCode::CONFLICT, "NotActive", message);
@@ -232,9 +233,11 @@ async fn not_allowed(method: Method, uri: Uri) -> Response {
 }
 
 fn refusal(status: StatusCode, code: &str, message: &str) -> Response {
-    let error = ErrorDetail { code: code.to_owned(), message: message.to_owned() };
+    // A parser repeats what it was given, and people print it.
+    let message = message.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
+    let error = ErrorDetail { code: code.to_owned(), message };
     (status, Json(ErrorBody { error })).into_response()
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

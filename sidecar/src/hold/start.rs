@@ -23,6 +23,7 @@ use super::gates::{self, Gate};
 use super::log::{self, Flush};
 use super::mailbox::mailbox;
 use super::metrics::Metrics;
+use super::news::news;
 use super::note::{NoteFile, Page, remove};
 use super::operator::Operator;
 use super::pod::{Pod, PodConfig};
@@ -132,13 +133,13 @@ fn start_threads(
     let (post, mail) = mailbox().context("cannot make an eventfd")?;
     let (redis, redis_orders) = unbounded_channel();
     let (file_orders, files_to_write) = mpsc::channel();
-    let (news, told) = unbounded_channel();
 
     let now = clock::now();
     let interrupted = parts.note.interrupted(&parts.page, now);
     let translator = Translator { ttl: config.timing.ttl(), holder: args.pod_name.clone() };
     let resource = config.resource.clone();
     let (pod, first) = Pod::new(config, interrupted, now);
+    let (news, told) = news(pod.published());
 
     let files_post = post.clone();
     let files = parts.files;
@@ -171,7 +172,6 @@ fn start_threads(
 
     let service = Service {
         news: told,
-        first: pod.published(),
         lease_socket: parts.sockets.lease,
         admin_socket: parts.sockets.admin,
         standby_is_ready: settings.standby.ready,

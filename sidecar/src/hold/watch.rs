@@ -19,10 +19,10 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use self::guards::GuardSockets;
 use super::mailbox::Mailbox;
+use super::news::NewsSender;
 use super::note::Page;
-use super::pod::{Actions, Event, FileOrder, Pod, Published, RaiseRequest, Random, State};
+use super::pod::{Actions, Event, FileOrder, GuardAction, Pod, Published, RaiseRequest, Random, State};
 use super::renewals::Translator;
-use super::service::News;
 use crate::clock::{self, BootTimer, ClockReading, SuspendWatch};
 use crate::sys::{self, SignalFd};
 
@@ -55,7 +55,7 @@ pub struct Outlets {
     /// To the file writer.
     pub files: Sender<FileOrder>,
     /// To socket, metrics, reports and logs.
-    pub news: UnboundedSender<News>,
+    pub news: NewsSender,
     /// To the private volume.
     pub page: Page,
 }
@@ -106,7 +106,6 @@ impl Watch {
         };
         let now = clock::now();
         watch.carry_out(first, now);
-        watch.send(News::View(Box::new(watch.published.clone())));
         Ok(watch)
     }
 
@@ -205,6 +204,10 @@ impl Watch {
         for mark in &actions.marks {
             self.outlets.page.mark(mark);
         }
+        // Who is started now may ask at once who he is. In all else the guards come first.
+        if actions.guards.iter().any(GuardAction::starts_workload) {
+            self.publish();
+        }
         for action in actions.guards {
             self.sockets.carry_out(action);
         }
@@ -219,7 +222,7 @@ impl Watch {
             let _ = self.outlets.files.send(order);
         }
         for fact in actions.facts {
-            self.send(News::Fact { fact: Box::new(fact), at });
+            self.outlets.news.fact(fact, at);
         }
         self.done |= actions.exit;
     }
@@ -228,13 +231,8 @@ impl Watch {
         let published = self.pod.published();
         if published != self.published {
             self.published = published.clone();
-            self.send(News::View(Box::new(published)));
+            self.outlets.news.view(published);
         }
-    }
-
-    fn send(&self, news: News) {
-        // A service that is gone has ended the process, or is about to.
-        let _ = self.outlets.news.send(news);
     }
 }
 

@@ -127,6 +127,11 @@ impl Freezer {
         all
     }
 
+    /// For people.
+    pub(crate) fn name(self) -> &'static str {
+        if self.order.0 == "cgroup.freeze" { "cgroup v2" } else { "cgroup v1" }
+    }
+
     /// Freezes a process with all of its threads.
     pub(crate) fn freeze(self, process: Pid) -> Frozen {
         let name = format!("fencedlease-frozen-{}", process.as_raw_nonzero());

@@ -103,13 +103,7 @@ impl<'world> Lane<'world> {
 
     /// The processes of the container but for the guard. Some live for milliseconds.
     pub(crate) fn workload(&self) -> Vec<Pid> {
-        let id = |stat: &String| Pid::from_raw(stat.split(' ').next()?.parse().ok()?);
-        self.container
-            .members()
-            .iter()
-            .filter_map(id)
-            .filter(|process| *process != self.container.pid)
-            .collect()
+        workload(&self.container)
     }
 
     /// What the guard told people of its end; nothing where a busy machine left it no time for that.
@@ -117,6 +111,12 @@ impl<'world> Lane<'world> {
         let text = fs::read_to_string(self.pod.path().join("termination-app")).unwrap();
         text.ends_with('\n').then_some(text)
     }
+}
+
+/// The processes of a container but for the guard. Some live for milliseconds.
+pub(crate) fn workload(container: &Container) -> Vec<Pid> {
+    let id = |stat: &String| Pid::from_raw(stat.split(' ').next()?.parse().ok()?);
+    container.members().iter().filter_map(id).filter(|process| *process != container.pid).collect()
 }
 
 fn outcome(early_ms: &[i64]) -> String {

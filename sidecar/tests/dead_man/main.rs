@@ -17,3 +17,4 @@ mod lane;
 mod liars;
 mod sidecars;
 mod threads;
+mod unkillable;

@@ -95,6 +95,22 @@ fn a_command_runs_with_its_fence_and_its_exit_code_comes_back() {
         .output()
         .unwrap();
     assert_eq!(missing.status.code(), Some(127), "{missing:?}");
+    let said = String::from_utf8_lossy(&missing.stderr);
+    assert!(said.contains("/does/not/exist") && said.contains("was not found"), "{said}");
+}
+
+#[test]
+fn the_holder_has_the_machines_name_where_nobody_gave_one() {
+    let (server, address) = redis();
+    let run = Command::new(env!("CARGO_BIN_EXE_fencedlease"))
+        .args(["exec", "--lease", "shop/report", "--redis", &address, "--", "/bin/true"])
+        .env_remove("HOSTNAME")
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{run:?}");
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let holder = server.cli(&["GET", &key("holder")]).unwrap();
+    assert!(holder.contains(host.trim()), "{holder}");
 }
 
 #[test]
@@ -237,12 +253,27 @@ fn killed_itself_it_leaves_nothing_running_and_the_lease_is_released() {
     let up = folder.path().join("up");
     let mark = format!("EXEC_TEST_MARK={}", up.display());
     let script = format!("touch {}; while :; do sleep 0.1; done", up.display());
-    let mut child = exec(&address, &[], &script).env("EXEC_TEST_MARK", &up).spawn().unwrap();
+    let run_folders = tempfile::tempdir().unwrap();
+    let in_them = |script: &str| {
+        let mut command = exec(&address, &["--wait", "20s"], script);
+        command.env("EXEC_TEST_MARK", &up).env("XDG_RUNTIME_DIR", run_folders.path());
+        command
+    };
+    let count = || fs::read_dir(run_folders.path()).unwrap().count();
+    let mut child = in_them(&script).spawn().unwrap();
     eventually("the work", || up.exists());
+    // Who waits meanwhile removes nothing that is in use.
+    let mut waits = in_them("exit 7").spawn().unwrap();
+    eventually("the second one's folder", || count() == 2);
+    assert!(waits.try_wait().unwrap().is_none());
     child.kill().unwrap();
     child.wait().unwrap();
+    assert_eq!(ended(&mut waits).code(), Some(7), "{}", said(&mut waits));
     eventually("nothing left", || marked(&mark).is_empty());
     assert_eq!(server.cli(&["EXISTS", &key("lease")]).unwrap(), "0", "released, not run out");
+    assert_eq!(count(), 1, "the folder of the one that was killed");
+    assert!(in_them("exit 0").status().unwrap().success());
+    assert_eq!(count(), 0, "the next one removes it");
 }
 
 #[test]

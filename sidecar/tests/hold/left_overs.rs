@@ -2,7 +2,9 @@
 //! under what they say.
 
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt as _;
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _, symlink};
+use std::os::unix::net::UnixListener;
 
 use fencedlease_core::BootTime;
 use fencedlease_faults::matrix::shown;
@@ -88,6 +90,40 @@ fn a_holding_of_this_boot_is_lost_and_nobody_starts_before_its_guards_must_be_de
     let after = active_at.as_millis() - deadline;
     shown(&[43], &format!("a note whose guard does not come back: ACTIVE {after} ms after its deadline"))
         .unwrap();
+}
+
+#[test]
+fn what_was_planted_in_the_places_of_sockets_and_files_is_replaced_and_led_by_nowhere() {
+    let world = World::new();
+    let mut pod = without_sidecar(&world);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let target = elsewhere.path().join("somebody's");
+    fs::write(&target, "not ours").unwrap();
+    let mode = || fs::metadata(&target).unwrap().permissions().mode();
+    let mode_before = mode();
+    for name in ["lease.sock", "fence", "lost"] {
+        let place = pod.path().join(name);
+        let _ = fs::remove_file(&place);
+        symlink(&target, place).unwrap();
+    }
+    let guards = pod.path().join("guard.sock");
+    fs::remove_file(&guards).unwrap();
+    let planted = UnixListener::bind(&guards).unwrap();
+    planted.set_nonblocking(true).unwrap();
+
+    pod.start_sidecar();
+    let _container = pod.run("app", TELLS);
+    let fence = pod.until("ACTIVE")["fence"].clone();
+    assert_eq!(pod.read("fence"), format!("{fence}\n"));
+    for name in ["lease.sock", "guard.sock", "fence"] {
+        assert!(!pod.path().join(name).is_symlink(), "{name} is the sidecar's own");
+    }
+    assert_eq!(fs::read_to_string(&target).unwrap(), "not ours");
+    assert_eq!(mode(), mode_before);
+    assert_eq!(planted.accept().unwrap_err().kind(), ErrorKind::WouldBlock, "no guard came there");
+    let outcome =
+        "links and a foreign socket are replaced; what they led to is untouched, and no guard connects there";
+    shown(&[47], outcome).unwrap();
 }
 
 #[test]

@@ -14,7 +14,8 @@ use crate::support::pod::{Pod, pass};
 use crate::support::world::World;
 
 /// Does not end by itself, nor on SIGTERM.
-const STUBBORN: &str = "trap 'echo term > $DIR/term' TERM; echo up > $DIR/up; while :; do sleep 0.02; done";
+pub(crate) const STUBBORN: &str =
+    "trap 'echo term > $DIR/term' TERM; echo up > $DIR/up; while :; do sleep 0.02; done";
 
 fn instant(flag: &Value, field: &str) -> BootTime {
     BootTime::from_millis(flag[field].as_u64().unwrap())
@@ -22,7 +23,7 @@ fn instant(flag: &Value, field: &str) -> BootTime {
 
 /// Waits for the proof of death; it must lie before the deadline of the `lost` file.
 #[track_caller]
-fn dead_in_time(test: &str, rows: &[u8], pod: &Pod, container: &mut Container) -> Value {
+pub(crate) fn dead_in_time(test: &str, rows: &[u8], pod: &Pod, container: &mut Container) -> Value {
     let flag = pod.lost();
     let at = container.dead();
     let (noticed, deadline) = (instant(&flag, "noticedAtBoottimeMs"), instant(&flag, "deadlineBoottimeMs"));

@@ -13,6 +13,7 @@ mod gates;
 mod holding;
 mod left_overs;
 mod losses;
+mod redis_trouble;
 mod refusals;
 mod reports;
 mod support;

@@ -3,10 +3,10 @@
 use fencedlease_core::BootTime;
 
 use super::super::shown::Shown;
-use super::{Exit, Grant, Machine};
+use super::{Action, Exit, Grant, Machine};
 
 /// A workload and what bounds it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Run {
     pub(super) grant: Grant,
     pub(super) term_at: BootTime,
@@ -19,7 +19,7 @@ pub(super) struct Run {
 }
 
 /// An end that has begun: SIGTERM was sent.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Ending {
     pub(super) lost: bool,
     pub(super) kill_at: BootTime,
@@ -35,6 +35,14 @@ impl Machine {
             Some(run) if run.ending.is_none() && !self.exiting => Shown::Active,
             Some(_) => Shown::Ending,
         }
+    }
+
+    /// Takes back a start that the driver has not carried out; whether there was one. A guard that was stopped finds
+    /// grant and end together: the lease may be somebody else's since, and nothing is started only to be killed.
+    pub(super) fn drop_start(&mut self) -> bool {
+        let before = self.actions.len();
+        self.actions.retain(|action| !matches!(action, Action::Start(_)));
+        self.actions.len() < before
     }
 }
 

@@ -121,6 +121,20 @@ fn a_grant_starts_the_workload_once() {
 }
 
 #[test]
+fn a_grant_that_is_found_together_with_its_end_starts_nothing() {
+    for reason in [EndReason::Lost(LossReason::OtherOwner), EndReason::Planned(PlannedEnd::StepDown)] {
+        let mut machine = Machine::new("app".to_owned(), at(0));
+        machine.connected();
+        actions(&mut machine);
+        machine.message(at(0), grant(1, TERM_MS, KILL_MS));
+        machine.message(at(0), end(reason, KILL_MS, Some(exit::LOST)));
+        machine.message(at(0), grant(2, TERM_MS, KILL_MS));
+        let message = Some(reason.to_string());
+        assert_eq!(actions(&mut machine), [Action::Exit(Exit { code: exit::LOST, message })]);
+    }
+}
+
+#[test]
 fn a_grant_at_its_term_instant_or_with_instants_in_the_wrong_order_starts_nothing() {
     for (now, term_at, kill_at) in [(TERM_MS, TERM_MS, KILL_MS), (0, TERM_MS, TERM_MS - 1)] {
         let mut machine = Machine::new("app".to_owned(), at(0));

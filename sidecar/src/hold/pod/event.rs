@@ -290,6 +290,13 @@ pub enum GuardAction {
     },
 }
 
+impl GuardAction {
+    /// Whether a workload may run once this is carried out.
+    pub fn starts_workload(&self) -> bool {
+        matches!(self, Self::Tell { message: ToGuard::Grant { .. }, .. })
+    }
+}
+
 /// What to ask Redis.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum RedisRequest {

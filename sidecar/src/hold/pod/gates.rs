@@ -17,8 +17,9 @@ use super::raise::{RAISE_TIMEOUT, Raise, in_words, time_for_gates};
 /// A pod whose fence a gate did not take stays away this long, and up to twice as long at random: standbys take a
 /// lease within milliseconds of its release.
 const PAUSE: Duration = Duration::from_secs(5);
-/// A gate's fence is followed upwards this far. A sequence that was lost lies below it; what lies beyond was set by
-/// hand, and following it would soon use up all the digits that a fence may have.
+/// Gates are followed upwards this far, in the life of a pod. A sequence that was lost lies below it; what lies beyond
+/// was set by hand or is a lie, and following it would soon use up all the digits that a fence may have. In all and not
+/// each time: Redis hands out what lies above the last jump, and a gate could ask for the next one from there.
 const MAX_JUMP: u64 = 1_000_000_000;
 
 // === impl Pod ===
@@ -121,13 +122,16 @@ impl Pod {
     ) {
         let Some(held) = &mut self.held else { return };
         let (gate, fence) = (&self.config.gates[index], held.holding.fence());
-        let is_followed = highest.get() - fence.get().min(highest.get()) <= MAX_JUMP;
+        let known = self.highest_fence.unwrap_or(fence);
+        let led = self.led_by_gates + highest.get().saturating_sub(known.get());
+        let is_followed = led <= MAX_JUMP;
         let next = if is_followed {
+            self.led_by_gates = led;
             self.highest_fence = self.highest_fence.max(Some(highest));
             format!("Given back; the next fence is above {highest}")
         } else {
             format!(
-                "That is more than {MAX_JUMP} above, where no fence goes by itself: read about a gate that is ahead in docs/gate.md"
+                "Gates would have led this pod more than {MAX_JUMP} above the fences of Redis, where no fence goes by itself: read about a gate that is ahead in docs/gate.md"
             )
         };
         let message = format!(

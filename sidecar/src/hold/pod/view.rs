@@ -220,7 +220,7 @@ impl Published {
         let needed = check.need_ms.map(Duration::from_millis).unwrap_or_default().max(*commit_margin);
         if now >= *term_at || remaining <= needed {
             let message = format!(
-                "{} ms remain, more than {} ms are needed; ask again after the next renewal",
+                "{} ms remain, more than {} ms are needed; ask again after the next renewal, and raise ttl if none leaves so much",
                 remaining.as_millis(),
                 needed.as_millis()
             );

@@ -12,16 +12,15 @@ use fencedlease_wire::socket::EventLine;
 use futures::stream;
 use hyper::body::Bytes;
 use serde::Serialize;
-use tokio::sync::watch;
 
 use super::Socket;
+use crate::hold::news::Latest;
 use crate::hold::pod::{Published, State};
 
-pub(super) async fn stream(Shared(socket): Shared<Socket>) -> Response {
-    let mut published = socket.published.clone();
-    let first = Arc::clone(&published.borrow_and_update());
+pub(super) async fn stream(Shared(mut socket): Shared<Socket>) -> Response {
+    let first = socket.latest.get().await;
     let line = text(&first.lease_view((socket.now)()));
-    let follower = Follower { published, now: socket.now, last: first, pending: Some(line) };
+    let follower = Follower { latest: socket.latest, now: socket.now, last: first, pending: Some(line) };
     let lines = stream::unfold(follower, |mut follower| async move {
         let lines = follower.next().await?;
         Some((Ok::<_, std::convert::Infallible>(Bytes::from(lines)), follower))
@@ -32,7 +31,7 @@ pub(super) async fn stream(Shared(socket): Shared<Socket>) -> Response {
 
 /// One client of the stream. A slow one misses snapshots, never the last.
 struct Follower {
-    published: watch::Receiver<Arc<Published>>,
+    latest: Latest,
     now: fn() -> BootTime,
     last: Arc<Published>,
     pending: Option<String>,
@@ -48,8 +47,7 @@ impl Follower {
             if is_end(&self.last.state) {
                 return None;
             }
-            self.published.changed().await.ok()?;
-            let next = Arc::clone(&self.published.borrow_and_update());
+            let next = self.latest.next().await?;
             let lines = lines(&self.last, &next, (self.now)());
             self.last = next;
             if !lines.is_empty() {

@@ -23,7 +23,7 @@ pub(super) async fn fence_rejected(
         Err(message) => return refusal(StatusCode::BAD_REQUEST, "BadBody", &message),
     };
     (socket.on_fence_rejected)(rejection.resource_kind);
-    let published = std::sync::Arc::clone(&socket.published.borrow());
+    let published = socket.latest.last();
     tracing::warn!(
         resource = published.resource,
         at_boottime_ms = (socket.now)().as_millis(),

@@ -7,12 +7,14 @@ use fencedlease_wire::endpoint::{RedisStanding, RedisStandingKind};
 use fencedlease_wire::{EndReason, Fence, HoldingId, LossReason};
 
 use super::*;
+use crate::hold::news::{NewsReceiver, news};
+use crate::hold::pod::Published;
 
 fn at(milliseconds: u64) -> BootTime {
     BootTime::from_millis(milliseconds)
 }
 
-fn active(confirmed: u64) -> State {
+pub(in crate::hold) fn active(confirmed: u64) -> State {
     State::Active {
         fence: Fence::new(42).unwrap(),
         holding: HoldingId::from_random([1; 8]),
@@ -35,7 +37,7 @@ fn lost() -> State {
     }
 }
 
-fn published(state: State) -> Published {
+pub(in crate::hold) fn published(state: State) -> Published {
     Published {
         resource: "shop/report".into(),
         state,
@@ -64,7 +66,7 @@ fn a_confirmed_renewal_is_a_line_and_another_try_of_a_standby_is_none() {
 
 struct Served {
     path: std::path::PathBuf,
-    publish: watch::Sender<Arc<Published>>,
+    receiver: Mutex<NewsReceiver>,
     stepped_down: Arc<AtomicBool>,
     rejected: Arc<Mutex<Vec<ResourceKind>>>,
     _folder: tempfile::TempDir,
@@ -74,13 +76,13 @@ struct Served {
 fn serve_state(state: State) -> Served {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("lease.sock");
-    let (publish, receiver) = watch::channel(Arc::new(published(state)));
+    let (_, receiver) = news(published(state));
     let stepped_down = Arc::new(AtomicBool::new(false));
     let wish = Arc::clone(&stepped_down);
     let rejected = Arc::new(Mutex::new(Vec::new()));
     let counted = Arc::clone(&rejected);
     let socket = Socket {
-        published: receiver,
+        latest: receiver.latest(),
         now: || at(100),
         step_down: Arc::new(move || wish.store(true, Ordering::SeqCst)),
         headers: Arc::new(|fence, holding| {
@@ -95,10 +97,14 @@ fn serve_state(state: State) -> Served {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async { serve(UnixListener::from_std(listener).unwrap(), socket).await })
     });
-    Served { path, publish, stepped_down, rejected, _folder: folder }
+    Served { path, receiver: Mutex::new(receiver), stepped_down, rejected, _folder: folder }
 }
 
 impl Served {
+    fn publish(&self, state: State) {
+        self.receiver.lock().unwrap().publish(published(state));
+    }
+
     fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut stream = StdStream::connect(&self.path).unwrap();
         let length = body.len();
@@ -134,7 +140,7 @@ fn a_commit_check_says_yes_or_no_and_a_shell_sees_it() {
         assert_eq!(status, 409, "{body}");
         assert!(answer.contains(reason), "{answer}");
     }
-    served.publish.send(Arc::new(published(lost()))).unwrap();
+    served.publish(lost());
     let (status, answer) = served.ask("POST", "/v1/commit-check", "");
     assert!(status == 409 && answer.contains("\"Lost\""), "{answer}");
 }
@@ -161,7 +167,7 @@ fn the_headers_for_gates_are_signed_at_the_answer_and_only_for_who_may_write() {
         max_hold_is_near: false,
     };
     for state in [past, lost()] {
-        served.publish.send(Arc::new(published(state))).unwrap();
+        served.publish(state);
         for (method, path) in [("GET", "/v1/lease"), ("POST", "/v1/commit-check")] {
             assert_eq!(headers(method, path), serde_json::Value::Null, "{method} {path}");
         }
@@ -200,7 +206,7 @@ fn a_refused_fence_is_counted_by_kind_in_every_state() {
             format!(r#"{{"fence":41,"resourceKind":"{}","message":"fence 42 was here"}}"#, kind.as_str());
         assert_eq!(told(&body), (204, String::new()));
     }
-    served.publish.send(Arc::new(published(lost()))).unwrap();
+    served.publish(lost());
     assert_eq!(told(r#"{"fence":42,"resourceKind":"gate"}"#).0, 204);
     let expected: Vec<ResourceKind> = ResourceKind::ALL.into_iter().chain([ResourceKind::Gate]).collect();
     assert_eq!(*served.rejected.lock().unwrap(), expected);
@@ -225,7 +231,7 @@ fn stepping_down_is_passed_on_once_it_holds() {
     let served = serve_state(State::Waiting { holder: None, next_try: at(5), message: None });
     assert_eq!(served.ask("POST", "/v1/step-down", "").0, 409);
     assert!(!served.stepped_down.load(Ordering::SeqCst));
-    served.publish.send(Arc::new(published(active(0)))).unwrap();
+    served.publish(active(0));
     assert_eq!(served.ask("POST", "/v1/step-down", "").0, 202);
     assert!(served.stepped_down.load(Ordering::SeqCst));
 }
@@ -242,7 +248,7 @@ fn events_begin_with_the_state_and_end_with_the_loss() {
         assert!(count > 0, "ended early: {seen}");
         seen += &String::from_utf8_lossy(&buffer[..count]);
     }
-    served.publish.send(Arc::new(published(lost()))).unwrap();
+    served.publish(lost());
     stream.read_to_string(&mut seen).unwrap();
     assert!(seen.contains("application/x-ndjson") && seen.contains("\"LOST\""), "{seen}");
 }

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
 
 use crate::hold::pod::{ConnectionId, Hello};
+use crate::lines::{LineError, Lines};
 use crate::sys;
 
 /// A guard says a handful of lines in its life.
@@ -37,7 +38,7 @@ pub(super) struct Connection {
     unwanted: Vec<OwnedFd>,
     pub(super) has_greeted: bool,
     lines: u32,
-    input: Vec<u8>,
+    input: Lines,
     output: Vec<u8>,
     /// To be closed when all is sent.
     pub(super) closing: bool,
@@ -57,10 +58,10 @@ pub(super) enum Cut {
     Closed,
     #[error("it failed")]
     Failed(#[from] Errno),
-    #[error("a line is longer than {MAX_LINE_BYTES} bytes")]
-    LongLine,
-    #[error("a line is no message")]
-    BrokenLine(#[from] serde_json::Error),
+    #[error(transparent)]
+    Line(#[from] LineError),
+    #[error("a word of ours has no JSON form")]
+    NoForm(#[from] serde_json::Error),
     #[error("more than {MAX_LINES} lines were said")]
     TooMuch,
     #[error("the client does not read")]
@@ -86,7 +87,7 @@ impl Connection {
             unwanted: Vec::new(),
             has_greeted: false,
             lines: 0,
-            input: Vec::new(),
+            input: Lines::default(),
             output: Vec::new(),
             closing: false,
         }
@@ -99,20 +100,15 @@ impl Connection {
         if count == 0 {
             return Err(Cut::Closed);
         }
-        self.input.extend_from_slice(&chunk[..count]);
-        while let Some(length) = self.input.iter().position(|byte| *byte == b'\n') {
-            if length >= MAX_LINE_BYTES {
-                return Err(Cut::LongLine);
-            }
-            let message = serde_json::from_slice(&self.input[..length])?;
-            self.input.drain(..=length);
+        self.input.push(&chunk[..count]);
+        while let Some(message) = self.input.message()? {
             self.lines += 1;
             if self.lines > MAX_LINES {
                 return Err(Cut::TooMuch);
             }
             words.push((self.id, self.word(message)?));
         }
-        if self.input.len() >= MAX_LINE_BYTES { Err(Cut::LongLine) } else { Ok(()) }
+        Ok(())
     }
 
     /// Queues a line and sends what the socket takes.

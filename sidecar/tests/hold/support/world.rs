@@ -22,7 +22,12 @@ pub(crate) struct Proxy {
 
 impl World {
     pub(crate) fn new() -> Self {
-        Self { redis: RedisServer::start().unwrap() }
+        Self::with_redis(&[])
+    }
+
+    /// With further arguments for Redis.
+    pub(crate) fn with_redis(arguments: &[&str]) -> Self {
+        Self { redis: RedisServer::with_args(arguments).unwrap() }
     }
 
     pub(crate) fn proxy(&self) -> Proxy {

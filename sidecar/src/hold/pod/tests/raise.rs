@@ -204,6 +204,47 @@ fn a_gate_that_is_too_far_ahead_is_not_followed() {
 }
 
 #[test]
+fn no_answers_of_gates_lead_a_fence_further_than_one_may() {
+    let mut bench = raising(&["one"]);
+    let mut last = 41;
+    for call in 0..2000 {
+        let highest = last + 1_000_000;
+        answer(&mut bench, call, ahead(highest));
+        let was_followed = !message(&bench).contains("docs/gate.md");
+        bench.pass(Duration::from_secs(11));
+        let floor = bench.last_floor().unwrap().get();
+        assert_eq!(floor, if was_followed { highest } else { last }, "after {call} answers");
+        // As Redis does: above the floor.
+        last = floor + 1;
+        bench.acquired(last);
+    }
+    assert!((999_000_000..=1_000_010_000).contains(&last), "{last}");
+}
+
+#[test]
+fn only_what_gates_add_to_the_fences_of_redis_counts() {
+    let mut bench = raising(&["one"]);
+    for (raise, (told, is_followed, next)) in [
+        (600_000_041, true, 2_000_000_000),
+        (2_300_000_000, true, 2_300_000_001),
+        // In all that would be 100000001 too many.
+        (2_500_000_002, false, 2_300_000_002),
+        // Another holder's, and no step further.
+        (2_300_000_002, true, 2_300_000_003),
+        (2_400_000_003, true, 2_400_000_004),
+        (2_400_000_005, false, 2_400_000_005),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        answer(&mut bench, raise, ahead(told));
+        assert_eq!(!message(&bench).contains("docs/gate.md"), is_followed, "{told}: {}", message(&bench));
+        bench.pass(Duration::from_secs(11));
+        bench.acquired(next);
+    }
+}
+
+#[test]
 fn what_ends_while_it_is_raised_is_given_back_and_what_is_lost_is_lost() {
     let mut bench = raising(&["one"]);
     bench.feed(Event::Terminate);

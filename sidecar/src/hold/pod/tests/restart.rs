@@ -55,6 +55,24 @@ fn a_guard_without_the_secret_waits_until_the_old_one_must_be_dead() {
 }
 
 #[test]
+fn a_sidecar_that_is_told_to_end_tells_the_loss_first() {
+    let mut bench = Bench::restarted(&["a"], Some(interrupted(false)), |_| {});
+    bench.feed(Event::Terminate);
+    bench.pass(Duration::from_millis(10_900));
+    assert!(!bench.exit, "nobody knows yet what became of the workload");
+    bench.pass(Duration::from_millis(100));
+    assert!(bench.facts.iter().any(|fact| matches!(fact, Fact::Lost { dead_after: None, .. })));
+    assert!(bench.exit);
+
+    let mut bench = Bench::restarted(&["a"], Some(interrupted(false)), |_| {});
+    bench.feed(Event::Terminate);
+    bench.feed(Event::Hello { connection: ConnectionId(1), hello: back("old secret") });
+    bench.died(1);
+    assert!(bench.facts.iter().any(|fact| matches!(fact, Fact::Lost { dead_after: Some(_), .. })));
+    assert!(bench.exit);
+}
+
+#[test]
 fn a_loss_that_was_noted_is_not_told_again() {
     let mut bench = Bench::restarted(&["a"], Some(interrupted(true)), |_| {});
     assert!(matches!(bench.file_orders(), [FileOrder::RemoveFence]));
