@@ -110,6 +110,7 @@ impl Problem {
             Self::Unroutable(Unroutable::Destination) => {
                 (StatusCode::FORBIDDEN, Rejected, "DestinationElsewhere")
             }
+            Self::Unroutable(Unroutable::OtherPath) => (StatusCode::FORBIDDEN, Rejected, "PathOverridden"),
             Self::BodyTooLarge(_) => (StatusCode::PAYLOAD_TOO_LARGE, Rejected, "BodyTooLarge"),
             Self::NotLetIn(NotLetIn::Refused(Refusal::Lower { .. })) => {
                 (StatusCode::PRECONDITION_FAILED, Refused, "FenceLower")

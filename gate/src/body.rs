@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use hyper::Version;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::sync::Notify;
 
@@ -51,6 +52,8 @@ pub struct Upload {
     inner: Incoming,
     /// What came out of `inner` already, its end included.
     first: Option<Polled>,
+    /// Over HTTP/2 a body that ends may lack its end: a stream that was reset without an error ends likewise.
+    is_http_2: bool,
     left: u64,
     progress: Arc<Progress>,
 }
@@ -61,6 +64,9 @@ pub enum UploadError {
     /// The client's connection.
     #[error("the client did not send the rest")]
     Client(#[from] hyper::Error),
+    /// The client's stream, without an error.
+    #[error("the client ended the stream before the body's end")]
+    Reset,
     /// Decided by the gate.
     #[error("the gate let no more of it through")]
     Cut,
@@ -122,19 +128,25 @@ impl Progress {
     }
 }
 
+/// Whether nothing more comes. Over HTTP/2 the end may come in a frame of its own, which nobody asks for once the
+/// length is reached.
+fn has_all(inner: &Incoming) -> bool {
+    inner.is_end_stream() || inner.size_hint().exact() == Some(0)
+}
+
 impl Upload {
-    /// A body of at most `limit` bytes.
-    pub fn new(inner: Incoming, limit: u64) -> Self {
+    /// A body of at most `limit` bytes, which came by this version of HTTP.
+    pub fn new(inner: Incoming, version: Version, limit: u64) -> Self {
         let progress = Arc::new(Progress {
             stage: AtomicU8::new(Stage::Sending as u8),
             frames: AtomicU64::new(0),
             waits_for_client: AtomicU8::new(0),
             changed: Notify::new(),
         });
-        if inner.is_end_stream() {
+        if has_all(&inner) {
             progress.turn(Stage::Complete);
         }
-        Self { inner, first: None, left: limit, progress }
+        Self { inner, first: None, is_http_2: version == Version::HTTP_2, left: limit, progress }
     }
 
     /// Takes the beginning if it is here, so that it leaves with the request's head and not after it. Does not wait
@@ -161,6 +173,12 @@ impl Upload {
     /// How far it is, for others.
     pub fn progress(&self) -> Arc<Progress> {
         Arc::clone(&self.progress)
+    }
+
+    /// Whether the end that came is the end of the whole: the one that was announced, or where none was, the one that
+    /// the client said itself.
+    fn has_whole(&self) -> bool {
+        has_all(&self.inner) || !self.is_http_2 && self.inner.size_hint().exact().is_none()
     }
 
     /// Before the last bytes are handed on they count as with the backend, and only if nobody has cut it.
@@ -211,7 +229,11 @@ impl Body for Upload {
         };
         self.progress.waits_for_client.store(u8::from(polled.is_pending()), Ordering::Relaxed);
         let frame = match ready!(polled) {
-            None => return Poll::Ready(self.finish().err().map(Err)),
+            None if self.has_whole() => return Poll::Ready(self.finish().err().map(Err)),
+            None => {
+                self.progress.turn(Stage::ClientCut);
+                return Poll::Ready(Some(Err(UploadError::Reset)));
+            }
             Some(Err(error)) => {
                 self.progress.turn(Stage::ClientCut);
                 return Poll::Ready(Some(Err(error.into())));
@@ -225,7 +247,7 @@ impl Body for Upload {
             return Poll::Ready(Some(Err(UploadError::Cut)));
         };
         self.left = left;
-        if self.inner.is_end_stream() {
+        if has_all(&self.inner) {
             self.finish()?;
         }
         Poll::Ready(Some(Ok(frame)))

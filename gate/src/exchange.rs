@@ -120,7 +120,8 @@ impl Way {
                 failure = self.given_up() => failure,
             };
             connection.close().await;
-            if self.progress.stage() != Stage::Complete {
+            // What was let go of unfinished may have been all that the backend waited for.
+            if !matches!(self.progress.stage(), Stage::Complete | Stage::Dropped) {
                 self.settle();
             }
             return Err(failure);
@@ -134,7 +135,7 @@ impl Way {
         let mut idle_at = Instant::now() + *idle_timeout;
         loop {
             let is_sending = progress.stage() == Stage::Sending;
-            if progress.stage() == Stage::Complete
+            if matches!(progress.stage(), Stage::Complete | Stage::Dropped)
                 && let Some(passage) = passage
             {
                 passage.complete();

@@ -33,12 +33,17 @@ pub struct Client {
     pub is_tls: bool,
 }
 
-/// Makes a client's request one for the backend, with the fence that was checked.
-pub fn to_backend(parts: &mut Parts, client: Client, fence: Option<Fence>) {
+/// Makes a client's request one for the backend, with the fence that was checked and a body of this many bytes, if
+/// that is known.
+pub fn to_backend(parts: &mut Parts, client: Client, fence: Option<Fence>, length: Option<u64>) {
     let headers = &mut parts.headers;
     strip(headers);
     headers.remove(EXPECT);
     headers.remove(TRAILER);
+    if length.is_none() {
+        // Unless it is told so, hyper sends no such body with GET and HEAD.
+        headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    }
     join(headers, &COOKIE, "; ");
     if !headers.contains_key(HOST)
         && let Some(authority) = parts.uri.authority()
@@ -54,7 +59,8 @@ pub fn to_backend(parts: &mut Parts, client: Client, fence: Option<Fence>) {
     if let Some(fence) = fence {
         headers.insert(FENCE_HEADER, HeaderValue::from(fence.get()));
     }
-    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    // As it is displayed, a path that was left out before a query is `/`.
+    let path = parts.uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string);
     parts.uri = path.parse().unwrap_or_default();
     parts.version = hyper::Version::HTTP_11;
 }
@@ -96,3 +102,6 @@ fn join(headers: &mut HeaderMap, name: &HeaderName, between: &str) {
         headers.insert(name, value);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! Which resource does a request touch, and must its fence be checked? Pure: method, path and headers in.
 
 use fencedlease_wire::gate::{GuardedResource, RAISE_PATH};
-use hyper::header::{HeaderMap, HeaderName};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Uri};
 
 /// Which paths belong to which resource.
@@ -63,15 +63,32 @@ pub enum Unroutable {
     /// The Destination header leads out of the resource.
     #[error("the Destination header names a path of another resource, or none that is guarded")]
     Destination,
+    /// A header that some backends take the path from leads out of the resource.
+    #[error(
+        "the header X-Original-URL or X-Rewrite-URL names a path of another resource, or none that is guarded: leave it \
+         out"
+    )]
+    OtherPath,
 }
 
+/// The path of a request's other end.
 const DESTINATION: HeaderName = HeaderName::from_static("destination");
+/// By these a backend may take a request for one of another path.
+const PATHS: [HeaderName; 2] =
+    [HeaderName::from_static("x-original-url"), HeaderName::from_static("x-rewrite-url")];
 /// By these a GET may mean something else to a backend.
 const OVERRIDES: [HeaderName; 3] = [
     HeaderName::from_static("x-http-method-override"),
     HeaderName::from_static("x-http-method"),
     HeaderName::from_static("x-method-override"),
 ];
+
+/// Whether a header has one of these names. Backends of the CGI kind read `_` and `-` as one.
+fn is_one_of(names: &[HeaderName], name: &HeaderName) -> bool {
+    let name = name.as_str();
+    let plain = name.bytes().map(|byte| if byte == b'_' { b'-' } else { byte });
+    names.iter().any(|it| it.as_str().len() == name.len() && plain.clone().eq(it.as_str().bytes()))
+}
 
 impl Rules {
     /// Rules with the longest prefix first.
@@ -102,11 +119,17 @@ impl Rules {
             Ok(resource) => resource,
             Err(problem) => return Route::Unroutable(problem),
         };
-        if !self.leads_to(headers, resource) {
+        let leads_out = |names: &[HeaderName]| {
+            headers.iter().any(|(name, value)| is_one_of(names, name) && !self.leads_to(value, resource))
+        };
+        if leads_out(&[DESTINATION]) {
             return Route::Unroutable(Unroutable::Destination);
         }
+        if leads_out(&PATHS) {
+            return Route::Unroutable(Unroutable::OtherPath);
+        }
         let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
-            && !OVERRIDES.iter().any(|name| headers.contains_key(name));
+            && !headers.keys().any(|name| is_one_of(&OVERRIDES, name));
         if is_read && !has_ticket && self.reads == Reads::Open {
             Route::Open
         } else {
@@ -136,11 +159,9 @@ impl Rules {
         self.guards.iter().find(is_below).map(|guard| &guard.resource)
     }
 
-    fn leads_to(&self, headers: &HeaderMap, resource: &GuardedResource) -> bool {
-        headers.get_all(DESTINATION).iter().all(|value| {
-            let uri = value.to_str().ok().and_then(|text| text.parse::<Uri>().ok());
-            uri.is_some_and(|uri| self.resource(uri.path()) == Ok(resource))
-        })
+    fn leads_to(&self, place: &HeaderValue, resource: &GuardedResource) -> bool {
+        let uri = place.to_str().ok().and_then(|text| text.parse::<Uri>().ok());
+        uri.is_some_and(|uri| self.resource(uri.path()) == Ok(resource))
     }
 }
 

@@ -148,16 +148,22 @@ impl Gate {
     ) -> Result<Response<Body>, Problem> {
         let (passage, fence) =
             passage.map_or((None, None), |(passage, mark)| (Some(passage), Some(mark.fence)));
-        headers::to_backend(&mut parts, client, fence);
+        let version = parts.version;
+        headers::to_backend(&mut parts, client, fence, body.size_hint().exact());
         let is_checked = passage.is_some();
         let exchange = Exchange {
             backend: Arc::clone(&self.backend),
-            request: Request::from_parts(parts, Upload::new(body, self.limits.max_body_bytes)),
+            request: Request::from_parts(parts, Upload::new(body, version, self.limits.max_body_bytes)),
             passage,
             idle_timeout: self.limits.idle_timeout,
         };
-        // It goes on without its client, and the end of the process waits for its passage.
-        let answer = Outlive::new(exchange.run()).await;
+        let answer = if is_checked {
+            // It goes on without its client, and the end of the process waits for its passage.
+            Outlive::new(exchange.run()).await
+        } else {
+            // Clients that come and go must not leave reads behind at the backend.
+            exchange.run().await
+        };
         let mut answer: Response<Download> = answer.map_err(|failure| unchecked(failure, is_checked))?;
         headers::to_client(answer.headers_mut(), is_checked);
         Ok(answer.map(Either::Right))

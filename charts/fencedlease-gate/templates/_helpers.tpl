@@ -17,7 +17,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 
 {{- define "gate.selector" -}}
 app.kubernetes.io/name: fencedlease-gate
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{/* Where clients find the gate. */}}
@@ -61,7 +61,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if not .Values.persistence.enabled -}}
 {{- fail "persistence.enabled is false: a gate that forgets its fences with its pod lets old holders write again. Leave it true, and give it a storageClass or an existingClaim" -}}
 {{- end -}}
-{{- if and .Values.networkPolicy.backend.enabled (not .Values.networkPolicy.backend.podSelector) -}}
+{{- with .Values.networkPolicy.backend -}}
+{{- $selector := .podSelector | default dict -}}
+{{- if and .enabled (not $selector.matchLabels) (not $selector.matchExpressions) -}}
 {{- fail "networkPolicy.backend.podSelector is empty, which would close every pod of this namespace: give the labels of the backend's pods, for example matchLabels: {app: files}" -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}

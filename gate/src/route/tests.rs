@@ -1,5 +1,3 @@
-use hyper::header::HeaderValue;
-
 use super::*;
 
 fn guard(resource: &str, prefix: &str) -> Guard {
@@ -91,7 +89,8 @@ fn a_read_that_shows_a_ticket_or_may_mean_a_write_is_checked() {
     let rules = rules(Reads::Open);
     let uri: Uri = "/reports/a".parse().unwrap();
     assert!(matches!(rules.route(&Method::GET, &uri, &HeaderMap::new(), true), Route::Checked(_)));
-    for name in OVERRIDES {
+    let underscores = HeaderName::from_static("x_http_method_override");
+    for name in OVERRIDES.into_iter().chain([underscores]) {
         let headers = HeaderMap::from_iter([(name, HeaderValue::from_static("DELETE"))]);
         assert!(matches!(rules.route(&Method::GET, &uri, &headers, false), Route::Checked(_)));
     }
@@ -113,6 +112,34 @@ fn nothing_is_moved_out_of_its_resource() {
         let headers = HeaderMap::from_iter([(DESTINATION, HeaderValue::from_str(destination).unwrap())]);
         let route = rules.route(&method, &uri, &headers, true);
         assert_eq!(matches!(route, Route::Checked(_)), is_right, "{destination}: {route:?}");
+    }
+}
+
+#[test]
+fn no_header_gives_a_request_a_path_of_another_resource() {
+    let rules = rules(Reads::Open);
+    let uri: Uri = "/reports/a".parse().unwrap();
+    let underscores = HeaderName::from_static("x_rewrite_url");
+    for name in PATHS.into_iter().chain([underscores]) {
+        for (path, is_right) in [
+            ("/reports/a?b=c", true),
+            ("https://gate:8443/reports/a", true),
+            ("/reports/old/a", false),
+            ("/elsewhere", false),
+            ("/reports/%2e%2e/x", false),
+            ("reports", false),
+            ("", false),
+        ] {
+            let headers = HeaderMap::from_iter([(name.clone(), HeaderValue::from_str(path).unwrap())]);
+            for (method, has_ticket) in [(Method::PUT, true), (Method::GET, false)] {
+                let route = rules.route(&method, &uri, &headers, has_ticket);
+                let is_passed = route != Route::Unroutable(Unroutable::OtherPath);
+                assert_eq!(is_passed, is_right, "{method} {name}: {path}: {route:?}");
+            }
+        }
+        let mut twice = HeaderMap::from_iter([(name.clone(), HeaderValue::from_static("/reports/a"))]);
+        twice.append(name, HeaderValue::from_static("/reports/old/a"));
+        assert_eq!(rules.route(&Method::PUT, &uri, &twice, true), Route::Unroutable(Unroutable::OtherPath));
     }
 }
 

@@ -2,7 +2,14 @@
 
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
+
+use hyper::Request;
+use hyper::body::{Body, Bytes, Frame};
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 
 use crate::support::{Answer, Backend, Client, Gate, Mood, Nginx, Setup, Store, eventually, holder};
 
@@ -13,6 +20,38 @@ fn on_their_way(gate: &Gate) -> u64 {
 /// A PUT by another thread.
 fn put(address: SocketAddr, fence: u64) -> std::thread::JoinHandle<Answer> {
     std::thread::spawn(move || Client::connect(address).put("/a", holder(fence), "x"))
+}
+
+/// A body that does not know that it is at its end until it is asked once more, as streams are.
+struct Stream(Option<Bytes>);
+
+impl Body for Stream {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
+
+/// A PUT with its length announced and its end in a frame of its own; gives the status.
+fn put_over_http_2(address: SocketAddr, fence: u64, body: &'static str) -> u16 {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let (mut sender, connection) =
+            http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let request = Request::put(format!("http://{address}/a"))
+            .header("fencedlease", holder(fence).ticket())
+            .header("content-length", body.len())
+            .body(Stream(Some(Bytes::from_static(body.as_bytes()))))
+            .unwrap();
+        sender.send_request(request).await.unwrap().status().as_u16()
+    })
 }
 
 fn timed<T>(act: impl FnOnce() -> T) -> (T, Duration) {
@@ -61,6 +100,19 @@ fn what_is_not_answered_within_the_drain_time_is_unknown_and_counted_by_the_rais
     assert!(took >= Duration::from_millis(600), "it was answered after {took:?}, before the drain was over");
     assert!(took < Duration::from_secs(5), "the drain is bounded, but it took {took:?}");
     assert_eq!(older.join().unwrap().said(), (502, "unknown", "Superseded".to_owned()));
+}
+
+#[test]
+fn an_http_2_body_whose_end_comes_in_a_frame_of_its_own_is_complete() {
+    let (backend, store) = (Backend::start(Mood::Stalls), Store::new());
+    let gate = Setup::new(backend.address).with(&["--drain-ms", "600"]).start(&store);
+    let address = gate.address;
+    let older = std::thread::spawn(move || put_over_http_2(address, 5, "x"));
+    eventually("the backend has it", || backend.whole() == 1);
+    let (raised, took) = timed(|| gate.client().raise(holder(6)));
+    assert!(raised.text().contains("\"unsettled\":1"), "{}", raised.text());
+    assert!(took >= Duration::from_millis(600), "{took:?}");
+    assert_eq!(older.join().unwrap(), 502);
 }
 
 #[test]

@@ -6,6 +6,7 @@
     reason = "the helpers of tests fail as tests do"
 )]
 
+mod bodies;
 mod crash;
 mod disk;
 mod drain;

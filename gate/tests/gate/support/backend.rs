@@ -5,6 +5,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+
 /// What a backend does with a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Mood {
@@ -61,6 +64,15 @@ impl Backend {
     /// How many requests it has got wholly.
     pub(crate) fn whole(&self) -> u64 {
         self.whole.load(Ordering::SeqCst)
+    }
+
+    /// How many connections their other side has ended.
+    pub(crate) fn left_by_peers(&self) -> u64 {
+        let is_left = |stream: &&TcpStream| {
+            let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+            matches!(rustix::net::recv(stream, &mut [0; 1], flags), Ok((0, _)) | Err(Errno::CONNRESET))
+        };
+        self.open.lock().unwrap().iter().filter(is_left).count() as u64
     }
 
     /// Ends every connection.

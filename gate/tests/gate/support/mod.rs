@@ -2,11 +2,13 @@
 
 mod backend;
 mod client;
+mod http2;
 mod nginx;
 mod process;
 
 pub(crate) use backend::{Backend, Mood};
 pub(crate) use client::{Answer, Client};
+pub(crate) use http2::Http2Request;
 pub(crate) use nginx::Nginx;
 pub(crate) use process::{Gate, Setup, Store};
 
