@@ -32,7 +32,7 @@ pub async fn run(
         // A workload's user is answered directly; only pods are made by somebody else.
         let Some(name) = refused.lease.as_deref().filter(|_| refused.object.kind == "Pod") else { continue };
         let Some(lease) = leases.get(&ObjectRef::new(name).within(&refused.namespace)) else { continue };
-        if let Err(error) = statuses.refused(lease, &refused.message).await {
+        if let Err(error) = statuses.refused(lease, &refused.message, refused.at).await {
             tracing::warn!(error = &error as &dyn std::error::Error, "a refusal is not in the status");
         }
     }

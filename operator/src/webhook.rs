@@ -16,6 +16,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use k8s_openapi::jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -133,7 +134,12 @@ impl Webhooks {
         if let Answer::Refused { refusal, lease } = &answer {
             self.metrics.refused(refusal.cause.as_str());
             if request.dry_run != Some(true) && !matches!(kind, Kind::Lease) {
-                let told = self.refusals.try_send(refused::refused(request, refusal, lease.as_ref()));
+                let told = self.refusals.try_send(refused::refused(
+                    request,
+                    refusal,
+                    lease.as_ref(),
+                    Timestamp::now(),
+                ));
                 if told.is_err() {
                     tracing::warn!(
                         namespace = request.namespace,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::problem::{Problem, nearest};
+use super::problem::{Problem, nearest, shown};
 use super::quantity;
 
 /// What every annotation and label of ours begins with.
@@ -126,9 +126,9 @@ pub fn of_labels(place: &str, labels: &BTreeMap<String, String>) -> Vec<Problem>
             let next = if known {
                 format!("Write {key} as an annotation, not as a label.")
             } else {
-                format!("Remove the label {key}.")
+                format!("Remove the label {}.", shown(key))
             };
-            let field = format!("{place}.labels[{key}]");
+            let field = format!("{place}.labels[{}]", shown(key));
             Problem::new(field, value, &format!("no label under {PREFIX} other than {INJECTED}"), &next)
         })
         .collect()
@@ -149,10 +149,10 @@ pub fn is_object_name(name: &str) -> bool {
 }
 
 fn field(place: &str, key: &str) -> String {
-    format!("{place}.annotations[{key}]")
+    format!("{place}.annotations[{}]", shown(key))
 }
 
-fn misplaced(field: &str, key: &str, here: &[&str], elsewhere: &[&str]) -> Problem {
+fn misplaced(field: &str, key: &str, here: &[&'static str], elsewhere: &[&'static str]) -> Problem {
     if elsewhere.contains(&key) {
         let (place, other) = if here.contains(&ALLOW_OVERLAP) {
             ("the pod template (spec.template.metadata.annotations)", "a workload's own metadata")
@@ -161,10 +161,15 @@ fn misplaced(field: &str, key: &str, here: &[&str], elsewhere: &[&str]) -> Probl
         };
         return Problem::said(format!("{field} has no effect on {other}. Move it to {place}."));
     }
-    let known: Vec<&str> = here.iter().chain(elsewhere).copied().collect();
-    let next = match nearest(key, known.iter().copied()) {
-        Some(name) => format!("Did you mean {name}? Else remove it."),
-        None => "Remove it, or use one of these names.".to_owned(),
+    // The prefix is the same in all, and would make any two names look alike.
+    let bare = |name: &'static str| name.strip_prefix(PREFIX).unwrap_or(name);
+    let known = here.iter().chain(elsewhere).copied().map(bare);
+    let next = match nearest(key.strip_prefix(PREFIX).unwrap_or(key), known) {
+        Some(name) => format!("Did you mean {PREFIX}{name}? Else remove it."),
+        None => {
+            "Remove it, or use one of these names; timings, Redis and gates are fields of the FencedLease."
+                .to_owned()
+        }
     };
     let accepted = here.iter().filter(|name| **name != COPIED).copied().collect::<Vec<_>>().join(", ");
     Problem::new(field, "not an annotation that FencedLease knows", &accepted, &next)

@@ -38,16 +38,18 @@ pub struct Refusal {
 
 /// The longest part of a user's value that a text repeats.
 const MOST_SHOWN: usize = 80;
+/// The longest text about one problem. What a parser says may repeat a value of any length.
+const MOST_TEXT: usize = 1500;
 
 impl Problem {
     /// A field, the value found in it, what is accepted, and the next step as a full sentence.
     pub fn new(field: impl fmt::Display, found: &str, accepted: &str, next: &str) -> Self {
-        Self(format!("{field} is {}; accepted: {accepted}. {next}", shown(found)))
+        Self::said(format!("{field} is {}; accepted: {accepted}. {next}", shown(found)))
     }
 
     /// A text that says all of this already.
     pub fn said(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self(readable(&text.into(), MOST_TEXT))
     }
 }
 
@@ -69,7 +71,7 @@ impl Cause {
 impl Refusal {
     /// A refusal for these problems.
     pub fn new(cause: Cause, subject: impl Into<String>, problems: Vec<Problem>) -> Self {
-        Self { cause, subject: subject.into(), problems }
+        Self { cause, subject: readable(&subject.into(), MOST_TEXT), problems }
     }
 }
 
@@ -101,12 +103,16 @@ impl std::error::Error for Refusal {}
 
 /// A user's value as texts show it: on one line, and cut where it is long.
 pub fn shown(value: &str) -> String {
-    let plain: String = value.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
-    if plain.chars().count() <= MOST_SHOWN {
-        return plain;
+    readable(value, MOST_SHOWN)
+}
+
+/// A text on one line, cut after so many characters.
+pub(crate) fn readable(text: &str, most: usize) -> String {
+    let plain = text.chars().map(|char| if char.is_control() { ' ' } else { char });
+    let mut cut: String = plain.clone().take(most).collect();
+    if plain.count() > most {
+        cut.push('…');
     }
-    let mut cut: String = plain.chars().take(MOST_SHOWN).collect();
-    cut.push('…');
     cut
 }
 

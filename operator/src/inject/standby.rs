@@ -21,7 +21,7 @@ pub(super) fn choose(wanted: StandbySpec, guarded: &[Guarded<'_>]) -> Result<Sta
             return Err(Problem::new(
                 "spec.standby.mode of the FencedLease",
                 &format!("Warm, while {}", obstacles.unwrap_or_default()),
-                "Warm for pods without liveness and startup probes, postStart hooks and guarded init containers",
+                "Warm for pods without startup probes, postStart hooks, guarded init containers, and liveness probes other than exec",
                 "Remove these from the pod template, or set spec.standby.mode to Auto.",
             ));
         }
@@ -46,7 +46,7 @@ pub(super) fn choose(wanted: StandbySpec, guarded: &[Guarded<'_>]) -> Result<Sta
     };
     let mode_why = match mode {
         StandbyMode::Warm => {
-            "no guarded container has a liveness or startup probe or a postStart hook, or is an init container"
+            "no guarded container has a startup probe, a postStart hook or a liveness probe other than exec, or is an init container"
                 .to_owned()
         }
         StandbyMode::Cold => cold_because(wanted.mode, obstacles.as_deref()),
@@ -102,7 +102,7 @@ fn in_words(guarded: &[Guarded<'_>]) -> Option<String> {
     let init: Vec<&str> = init.map(|one| one.container.name.as_str()).collect();
     let mut words = Vec::new();
     if !failing.is_empty() {
-        words.push(format!("{} would fail in a waiting container", failing.join(", ")));
+        words.push(format!("{} would not succeed in a waiting container", failing.join(", ")));
     }
     match init.as_slice() {
         [] => {}
@@ -117,7 +117,8 @@ fn warm_obstacles(guarded: &Guarded<'_>) -> impl Iterator<Item = String> {
     let container = guarded.container;
     let post_start = container.lifecycle.as_ref().is_some_and(|hooks| hooks.post_start.is_some());
     [
-        (container.liveness_probe.is_some(), "liveness probe"),
+        // With `exec` it is answered by the guard, which passes it while the workload waits.
+        (container.liveness_probe.as_ref().is_some_and(|probe| probe.exec.is_none()), "liveness probe"),
         (container.startup_probe.is_some(), "startup probe"),
         (post_start, "postStart hook"),
     ]

@@ -1,3 +1,5 @@
+use k8s_openapi::jiff::Timestamp;
+
 use super::*;
 
 fn object(kind: &str, name: &str, uid: Option<&str>) -> ObjectName {
@@ -16,6 +18,7 @@ fn refused(object: ObjectName, owner: Option<ObjectName>) -> Refused {
         object,
         owner,
         message: "cannot be guarded".to_owned(),
+        at: Timestamp::UNIX_EPOCH,
     }
 }
 

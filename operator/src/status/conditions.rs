@@ -69,8 +69,10 @@ fn held(status: &FencedLeaseStatus, facts: &Facts) -> Verdict {
         );
         verdict(of, "False", "KillPending", message)
     } else if status.phase == Some(Phase::Unknown) {
-        let message =
-            format!("{pod} held fence {fence} and has not been heard of for {} seconds.", SILENT.as_secs());
+        let message = format!(
+            "{pod} held fence {fence} and has not been heard of for {} seconds: see its node, and what kubectl logs {pod} -c fencedlease says of the operator.",
+            SILENT.as_secs()
+        );
         verdict(of, "Unknown", "NoReport", message)
     } else {
         verdict(of, "True", "HolderActive", format!("{pod} holds fence {fence}."))
@@ -199,12 +201,15 @@ pub fn rollout_may_hang(hanging: &super::pods::Hanging) -> String {
     let (kind, name) = workload.map_or(("workload", ""), |it| (it.kind.as_str(), it.name.as_str()));
     let remedy = match kind {
         "Deployment" => {
-            "Set strategy.type Recreate, or rollingUpdate maxSurge 0 and maxUnavailable 1, or standby.readiness Ready in the FencedLease"
+            "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 100%, or standby.readiness of the FencedLease to Ready"
         }
         "StatefulSet" => {
-            "Set podManagementPolicy Parallel and delete the holder, or standby.readiness Ready in the FencedLease"
+            "Set spec.updateStrategy to OnDelete, or standby.readiness of the FencedLease to Ready"
         }
-        _ => "Set standby.readiness Ready in the FencedLease",
+        "DaemonSet" => {
+            "Set spec.updateStrategy to OnDelete, or to RollingUpdate with maxUnavailable 100%, or standby.readiness of the FencedLease to Ready"
+        }
+        _ => "Set standby.readiness of the FencedLease to Ready",
     };
     format!(
         "the rollout of {kind} {name} waits for {pod} to be ready, which waits for the lease that {holder} holds. {remedy}; to go on now, delete {holder}."
@@ -213,12 +218,17 @@ pub fn rollout_may_hang(hanging: &super::pods::Hanging) -> String {
 
 fn admission(status: &FencedLeaseStatus, facts: &Facts, now: Timestamp) -> Verdict {
     let of = ConditionType::AdmissionOk;
-    if let Some(refusal) = &facts.refusal {
-        return verdict(of, "False", "PodsRefused", refusal.clone());
+    // Kubernetes tells times in whole seconds. A pod of the second of a refusal may have been made before it, or after
+    // it, when its controller tried again; that a refusal goes on is known by the next one.
+    let newest = facts.pods.newest.map(Timestamp::as_second);
+    if let Some(refusal) = &facts.refusal
+        && newest.is_none_or(|newest| newest <= refusal.at.as_second())
+    {
+        return verdict(of, "False", "PodsRefused", refusal.message.clone());
     }
     if let Some(known) = standing(status, of).filter(|known| known.status == "False") {
         let since = known.last_transition_time.0;
-        let admitted_since = facts.pods.newest.is_some_and(|created| created > since);
+        let admitted_since = newest.is_some_and(|newest| newest >= since.as_second());
         if !admitted_since && now < since + REFUSAL_SHOWN {
             return verdict(of, "False", &known.reason, known.message.clone());
         }
@@ -231,11 +241,12 @@ fn stamp(verdict: Verdict, status: &FencedLeaseStatus, facts: &Facts, now: Times
     let known = standing(status, verdict.of);
     let unchanged =
         known.filter(|known| known.status == verdict.status).map(|known| known.last_transition_time.0);
-    let repeated = verdict.of == ConditionType::AdmissionOk && facts.refusal.is_some();
-    let since = match unchanged {
-        Some(since) if repeated && since + REFUSAL_REFRESHED <= now => now,
-        Some(since) => since,
-        None => now,
+    let refused = facts.refusal.as_ref().filter(|_| verdict.reason == "PodsRefused");
+    let refused_at = refused.filter(|_| verdict.of == ConditionType::AdmissionOk).map(|refused| refused.at);
+    let since = match (unchanged, refused_at) {
+        (Some(since), Some(again)) if is_newer_refusal(since, again, facts) => again,
+        (Some(since), _) => since,
+        (None, first) => first.unwrap_or(now),
     };
     Condition {
         type_: verdict.of.as_str().to_owned(),
@@ -245,6 +256,12 @@ fn stamp(verdict: Verdict, status: &FencedLeaseStatus, facts: &Facts, now: Times
         last_transition_time: Time(since),
         observed_generation: facts.generation,
     }
+}
+
+/// Whether a refusal moves the time of one that is shown: not each does, since each would be a write.
+fn is_newer_refusal(shown: Timestamp, again: Timestamp, facts: &Facts) -> bool {
+    let seems_over = facts.pods.newest.is_some_and(|newest| newest.as_second() >= shown.as_second());
+    shown + REFUSAL_REFRESHED <= again || (seems_over && shown.as_second() < again.as_second())
 }
 
 fn verdict(of: ConditionType, status: &'static str, reason: &str, message: impl Into<String>) -> Verdict {

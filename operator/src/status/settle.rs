@@ -35,7 +35,16 @@ pub struct Facts {
     /// Pods that ask for the lease and are not injected.
     pub unguarded: Vec<String>,
     /// What the webhook just refused.
-    pub refusal: Option<String>,
+    pub refusal: Option<LastRefusal>,
+}
+
+/// A pod that the webhook refused.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LastRefusal {
+    /// Why, with the remedy.
+    pub message: String,
+    /// When. It may be heard of later, and after a pod that was admitted meanwhile.
+    pub at: Timestamp,
 }
 
 /// `status` with everything that follows from it and `facts` at `now`.

@@ -13,7 +13,7 @@ use super::conditions::standing;
 use super::fold::{Folded, Reporter, fold};
 use super::order::Order;
 use super::pods::{facts, summarize};
-use super::settle::{Facts, settle};
+use super::settle::{Facts, LastRefusal, settle};
 use crate::admit::lease::resolve;
 use crate::cache::Caches;
 use crate::events::{Events, News, lease_reference, pod_reference};
@@ -61,7 +61,7 @@ struct Change {
     news: Vec<News>,
     redis: Option<RedisStanding>,
     gates: Option<GatesStanding>,
-    refusal: Option<String>,
+    refusal: Option<LastRefusal>,
 }
 
 impl Statuses {
@@ -98,12 +98,17 @@ impl Statuses {
         .await
     }
 
-    /// Takes a refusal by the webhook in.
-    pub async fn refused(&self, lease: Arc<FencedLease>, message: &str) -> Result<(), WriteError> {
+    /// Takes a refusal by the webhook in, which was given at that time.
+    pub async fn refused(
+        &self,
+        lease: Arc<FencedLease>,
+        message: &str,
+        at: Timestamp,
+    ) -> Result<(), WriteError> {
         self.change(lease, None, |status, _| Change {
             status: status.clone(),
             news: vec![News::Refused { message: message.to_owned() }],
-            refusal: Some(message.to_owned()),
+            refusal: Some(LastRefusal { message: message.to_owned(), at }),
             ..Change::default()
         })
         .await

@@ -155,7 +155,11 @@ async fn foresee(
 ) -> Vec<String> {
     let found = match find(cluster, change.namespace, lease).await {
         Ok(found) => found,
-        Err(problem) => return vec![format!("Its pods will be refused: {problem}")],
+        Err(problem) => {
+            return vec![format!(
+                "Its pods will be refused until this is mended (a FencedLease of the same apply or chart does so in a moment): {problem}"
+            )];
+        }
     };
     let mut object = change.new.clone();
     if let Err(error) = json_patch::patch(&mut object, patch) {

@@ -1,5 +1,6 @@
 //! Who was refused, for Events and conditions? A controller hides from its user why it can make no pod.
 
+use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use super::decide::name;
@@ -19,6 +20,8 @@ pub struct Refused {
     pub owner: Option<ObjectName>,
     /// The refusal's text.
     pub message: String,
+    /// When it was refused.
+    pub at: Timestamp,
 }
 
 /// An object in the request's namespace.
@@ -34,7 +37,12 @@ pub struct ObjectName {
     pub uid: Option<String>,
 }
 
-pub(super) fn refused(request: &Request, refusal: &Refusal, lease: Option<&String>) -> Refused {
+pub(super) fn refused(
+    request: &Request,
+    refusal: &Refusal,
+    lease: Option<&String>,
+    at: Timestamp,
+) -> Refused {
     let object = &request.object;
     let kind = &request.kind;
     let api_version =
@@ -59,6 +67,7 @@ pub(super) fn refused(request: &Request, refusal: &Refusal, lease: Option<&Strin
             })
         }),
         message: refusal.to_string(),
+        at,
     }
 }
 

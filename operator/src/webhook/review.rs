@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::admit::Refusal;
+use crate::admit::problem::{readable, shown};
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
@@ -65,18 +66,20 @@ pub(super) fn uid(body: &[u8]) -> Result<String, String> {
     struct Review {
         request: Uid,
     }
-    let review: Review = serde_json::from_slice(body)
-        .map_err(|error| format!("the body is no {KIND} of {API_VERSION}: {error}"))?;
+    let review: Review = serde_json::from_slice(body).map_err(|error| no_review(&error))?;
     Ok(review.request.uid)
+}
+
+fn no_review(error: &serde_json::Error) -> String {
+    format!("the body is no {KIND} of {API_VERSION}: {}", readable(&error.to_string(), 300))
 }
 
 impl Request {
     /// Reads a request's body; the text says what is wrong with it.
     pub(super) fn read(body: &[u8]) -> Result<Self, String> {
-        let review: Review = serde_json::from_slice(body)
-            .map_err(|error| format!("the body is no {KIND} of {API_VERSION}: {error}"))?;
+        let review: Review = serde_json::from_slice(body).map_err(|error| no_review(&error))?;
         if review.api_version != API_VERSION || review.kind != KIND {
-            let (kind, version) = (review.kind, review.api_version);
+            let (kind, version) = (shown(&review.kind), shown(&review.api_version));
             return Err(format!("the body is a {kind} of {version}; accepted: {KIND} of {API_VERSION}"));
         }
         let mut request = review.request.ok_or_else(|| format!("the {KIND} has no request"))?;

@@ -302,6 +302,8 @@ fn a_deployment_gets_the_copy_and_hears_what_its_pods_will_meet() {
     assert!(warnings.contains("Its pods will be refused: spec.hostPID is true"), "{warnings}");
     let warnings = ask_deployment(Known::default(), &new, &Value::Null).response()["warnings"].to_string();
     assert!(warnings.contains("no FencedLease of that name"), "{warnings}");
+    // Of one chart or apply, the Deployment may be first.
+    assert!(warnings.contains("a FencedLease of the same apply or chart does so"), "{warnings}");
 }
 
 #[test]

@@ -75,6 +75,15 @@ fn a_typo_is_refused_with_the_name_that_was_meant() {
 }
 
 #[test]
+fn a_field_of_the_fenced_lease_is_no_typo_of_an_annotation() {
+    for key in ["ttl", "maxHold", "redis", "image"] {
+        let message = pod(&[(key, "15s")]).unwrap_err();
+        assert!(!message.contains("Did you mean"), "{message}");
+        assert!(message.contains("fields of the FencedLease"), "{message}");
+    }
+}
+
+#[test]
 fn all_that_is_wrong_is_said_at_once() {
     let message = pod(&[("leas", "report"), ("guard", "x"), ("log-level", "x")]).unwrap_err();
     assert_eq!(message.lines().count(), 3, "{message}");

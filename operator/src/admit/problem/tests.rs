@@ -30,3 +30,12 @@ fn a_users_value_stays_on_one_line_and_is_cut() {
     assert_eq!(shown("a\nb"), "a b");
     assert_eq!(shown(&"é".repeat(100)), format!("{}…", "é".repeat(80)));
 }
+
+#[test]
+fn whatever_was_written_a_text_is_one_line_that_ends() {
+    let problem = Problem::said(format!("a\nb{}", "x".repeat(5000))).to_string();
+    assert!(problem.starts_with("a bx") && problem.ends_with("x…"), "{problem}");
+    assert_eq!(problem.chars().count(), 1501);
+    let refusal = Refusal::new(Cause::Pod, "Pod shop/a\u{1b}[31mb", vec![Problem::said("wrong")]);
+    assert_eq!(refusal.to_string(), "Pod shop/a [31mb: wrong");
+}

@@ -27,6 +27,7 @@ fn auto_is_warm_and_ready_where_nothing_would_fail_and_nothing_is_served() {
     assert_eq!(auto(json!({"ports": [{"containerPort": 80}]})), (StandbyMode::Warm, false));
     assert_eq!(auto(json!({"readinessProbe": {"tcpSocket": {"port": 80}}})), (StandbyMode::Warm, false));
     assert_eq!(auto(json!({"livenessProbe": {"tcpSocket": {"port": 80}}})), (StandbyMode::Cold, false));
+    assert_eq!(auto(json!({"livenessProbe": {"exec": {"command": ["true"]}}})), (StandbyMode::Warm, true));
     assert_eq!(auto(json!({"startupProbe": {"grpc": {"port": 80}}})), (StandbyMode::Cold, false));
     assert_eq!(
         auto(json!({"lifecycle": {"postStart": {"sleep": {"seconds": 1}}}})),
@@ -46,7 +47,7 @@ fn what_the_lease_asks_for_is_given_or_refused() {
         Ok((StandbyMode::Warm, false))
     );
     let text = waits(WantedMode::Warm, StandbyReadiness::Auto, &live).unwrap_err();
-    assert!(text.contains("Warm, while app's liveness probe would fail"), "{text}");
+    assert!(text.contains("Warm, while app's liveness probe would not succeed"), "{text}");
     let text = waits(WantedMode::Auto, StandbyReadiness::Ready, &live).unwrap_err();
     assert!(text.contains("Ready, while this pod waits cold (app's liveness probe"), "{text}");
     assert!(waits(WantedMode::Cold, StandbyReadiness::Ready, &json!({})).is_err());
@@ -123,7 +124,8 @@ fn the_status_annotation_says_why() {
     assert_eq!(status["leaseGeneration"], 3);
     let why = status["standby"]["why"].as_str().unwrap();
     assert!(
-        why.contains("waits warm: no guarded container has a liveness") && why.contains("Ready meanwhile"),
+        why.contains("waits warm: no guarded container has a startup probe")
+            && why.contains("Ready meanwhile"),
         "{why}"
     );
     assert_eq!(status["afterLoss"], "Fail");

@@ -4,7 +4,7 @@ use fencedlease_wire::endpoint::{GatesStanding, RedisStanding};
 use super::*;
 use crate::admit::lease::resolve;
 use crate::status::pods::{Hanging, PodsSummary};
-use crate::status::settle::settle;
+use crate::status::settle::{LastRefusal, settle};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + seconds).unwrap()
@@ -156,30 +156,53 @@ fn an_invalid_spec_says_why() {
     );
 }
 
+fn refused(seconds: i64) -> Facts {
+    let message = "Pod x cannot be guarded".to_owned();
+    Facts { refusal: Some(LastRefusal { message, at: at(seconds) }), ..facts() }
+}
+
+/// Of a pod that was admitted in this second.
+fn newest(mut facts: Facts, seconds: i64) -> Facts {
+    facts.pods.newest = Some(at(seconds));
+    facts
+}
+
 #[test]
 fn a_refusal_is_shown_until_a_pod_is_admitted_or_for_twenty_minutes() {
-    let refused = Facts { refusal: Some("Pod x cannot be guarded".to_owned()), ..facts() };
-    let status = settle(&FencedLeaseStatus::default(), &refused, at(0));
+    let status = settle(&FencedLeaseStatus::default(), &refused(0), at(3));
     assert_eq!(reason(&status, ConditionType::AdmissionOk), "False/PodsRefused");
     assert_eq!(reason(&status, ConditionType::Ready), "False/PodsRefused");
     let still = settle(&status, &facts(), at(1199));
     assert_eq!(reason(&still, ConditionType::AdmissionOk), "False/PodsRefused");
     assert_eq!(reason(&settle(&still, &facts(), at(1200)), ConditionType::AdmissionOk), "True/Admitted");
-    let mut admitted = facts();
-    admitted.pods.newest = Some(at(5));
-    assert_eq!(reason(&settle(&status, &admitted, at(6)), ConditionType::AdmissionOk), "True/Admitted");
-    let mut older = facts();
-    older.pods.newest = Some(at(-5));
-    assert_eq!(reason(&settle(&status, &older, at(6)), ConditionType::AdmissionOk), "False/PodsRefused");
+    let after = |pod| reason(&settle(&status, &newest(facts(), pod), at(6)), ConditionType::AdmissionOk);
+    assert_eq!(after(5), "True/Admitted");
+    assert_eq!(after(1), "True/Admitted", "though the refusal was heard of later");
+    assert_eq!(after(0), "True/Admitted", "the controller may try again within the second");
+    assert_eq!(after(-5), "False/PodsRefused");
+}
+
+#[test]
+fn a_refusal_that_is_heard_of_after_the_next_pod_is_over() {
+    let status = settle(&FencedLeaseStatus::default(), &newest(refused(0), 1), at(3));
+    assert_eq!(reason(&status, ConditionType::AdmissionOk), "True/Admitted");
 }
 
 #[test]
 fn a_refusal_that_goes_on_is_shown_on() {
-    let refused = Facts { refusal: Some("Pod x cannot be guarded".to_owned()), ..facts() };
-    let first = settle(&FencedLeaseStatus::default(), &refused, at(0));
-    assert_eq!(settle(&first, &refused, at(599)), first, "no write for each");
-    let again = settle(&first, &refused, at(600));
+    let first = settle(&FencedLeaseStatus::default(), &refused(0), at(0));
+    assert_eq!(settle(&first, &refused(599), at(599)), first, "no write for each");
+    let again = settle(&first, &refused(600), at(600));
     assert_eq!(reason(&settle(&again, &facts(), at(1700)), ConditionType::AdmissionOk), "False/PodsRefused");
+}
+
+#[test]
+fn a_refusal_beside_a_pod_of_its_second_comes_back_with_the_next_try() {
+    let first = settle(&FencedLeaseStatus::default(), &newest(refused(0), 0), at(0));
+    assert_eq!(reason(&first, ConditionType::AdmissionOk), "False/PodsRefused");
+    let next = settle(&first, &newest(refused(2), 0), at(2));
+    let still = settle(&next, &newest(facts(), 0), at(500));
+    assert_eq!(reason(&still, ConditionType::AdmissionOk), "False/PodsRefused");
 }
 
 #[test]
@@ -203,10 +226,28 @@ fn pods_that_are_not_as_they_should_be_are_named() {
     let (_, reason_shown, message) = shown(&status, ConditionType::PodsCurrent);
     assert_eq!(reason_shown, "RolloutMayHang");
     assert!(message.contains("Deployment report") && message.contains("Recreate"), "{message}");
+    // One less than all would keep the holder, the one Ready pod, for ever.
+    assert!(message.contains("maxUnavailable 100%"), "{message}");
 
     all.unguarded = vec!["report-old".to_owned()];
     let status = settle(&FencedLeaseStatus::default(), &all, at(0));
     assert_eq!(reason(&status, ConditionType::PodsCurrent), "False/UnguardedPods");
+}
+
+#[test]
+fn a_rollout_that_hangs_is_helped_by_what_can_still_be_changed() {
+    // podManagementPolicy cannot: it stands from the StatefulSet's creation.
+    for (kind, help) in [("StatefulSet", "updateStrategy to OnDelete"), ("DaemonSet", "maxUnavailable 100%")]
+    {
+        let hanging = Hanging {
+            pod: "report-1".to_owned(),
+            holder: "report-0".to_owned(),
+            workload: Some(Workload { kind: kind.to_owned(), name: "report".to_owned() }),
+        };
+        let message = rollout_may_hang(&hanging);
+        assert!(message.contains(help), "{message}");
+        assert!(!message.contains("podManagementPolicy"), "{message}");
+    }
 }
 
 #[test]

@@ -106,7 +106,7 @@ async fn a_lease_that_was_deleted_needs_no_status() {
 #[tokio::test]
 async fn a_refusal_is_in_the_status() {
     let world = world();
-    world.statuses.refused(world.stored(), "Pod x cannot be guarded").await.unwrap();
+    world.statuses.refused(world.stored(), "Pod x cannot be guarded", Timestamp::now()).await.unwrap();
     let status = world.stored().status.clone().unwrap();
     let condition = standing(&status, ConditionType::AdmissionOk).unwrap();
     assert_eq!(
