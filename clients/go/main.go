@@ -22,6 +22,9 @@ import (
 	"time"
 )
 
+// For what has no other limit.
+const patience = 5 * time.Second
+
 // The transport speaks HTTP over the sidecar's Unix socket, whatever host a URL names.
 var transport = &http.Transport{
 	DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -34,7 +37,7 @@ type lease struct {
 	Resource    string `json:"resource"`
 	Fence       int64  `json:"fence"`
 	Holding     string `json:"holding"`
-	RemainingMs int64  `json:"remainingMs"`
+	RemainingMs *int64 `json:"remainingMs"`
 	Reason      string `json:"reason"`
 	Ending      string `json:"ending"`
 }
@@ -68,7 +71,7 @@ func ask(method, path string, body, answer any) error {
 	if err != nil {
 		return err
 	}
-	client := http.Client{Transport: transport, Timeout: 5 * time.Second}
+	client := http.Client{Transport: transport, Timeout: patience}
 	response, err := client.Do(request)
 	if err != nil {
 		return err
@@ -88,26 +91,40 @@ func watch(ctx context.Context, fence int64, cancel context.CancelCauseFunc) {
 		cancel(err)
 		return
 	}
+	asked := time.Now()
+	until := asked.Add(patience)
+	silent := func() { cancel(errors.New("the sidecar was silent for too long")) }
+	silence := time.AfterFunc(patience, silent)
+	defer silence.Stop()
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
 		cancel(fmt.Errorf("the sidecar cannot be heard: %w", err))
 		return
 	}
 	defer response.Body.Close()
-	silence := time.AfterFunc(5*time.Second, func() { cancel(errors.New("the sidecar is silent")) })
 	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
+	for first := true; lines.Scan(); first = false {
+		heard := time.Now()
 		var event lease
 		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
 			cancel(err)
 			return
 		}
-		if event.RemainingMs > 0 {
-			silence.Reset(time.Duration(event.RemainingMs) * time.Millisecond)
-		}
 		if event.State != "" && (event.State != "ACTIVE" || event.Fence != fence || event.Ending != "") {
 			cancel(fmt.Errorf("%s %s%s", event.State, event.Reason, event.Ending))
 			return
+		}
+		if !heard.Before(until) {
+			silent()
+			return
+		}
+		from := heard
+		if first { // the answer to a question, however late it is
+			from = asked
+		}
+		if event.RemainingMs != nil {
+			until = from.Add(time.Duration(*event.RemainingMs) * time.Millisecond)
+			silence.Reset(time.Until(until))
 		}
 	}
 	cancel(errors.New("the sidecar closed the stream of events"))
@@ -135,6 +152,7 @@ func psql(ctx context.Context, sql string, variables ...string) (string, string,
 
 func commit(held lease, run string, line int) error {
 	var answer verdict
+	asked := time.Now()
 	check := map[string]any{"fence": held.Fence, "needMs": number("REPORT_NEED_MS")}
 	if err := ask(http.MethodPost, "/v1/commit-check", check, &answer); err != nil {
 		return err
@@ -142,8 +160,13 @@ func commit(held lease, run string, line int) error {
 	if !answer.Allowed {
 		return stop{11, fmt.Sprintf("too late: %s: %s", answer.Reason, answer.Message)}
 	}
+	// Counted from the question, however late the answer is.
+	until := asked.Add(time.Duration(answer.RemainingMs) * time.Millisecond)
+	if !time.Now().Before(until) {
+		return stop{11, "too late: the answer came when nothing remained"}
+	}
 	// Not cut by a loss: it was allowed, and cutting it would leave unknown what became of it.
-	writing, done := context.WithTimeout(context.Background(), time.Duration(answer.RemainingMs)*time.Millisecond)
+	writing, done := context.WithDeadline(context.Background(), until)
 	defer done()
 	_, errorText, err := psql(writing, write, "resource="+held.Resource, "holder="+held.Holding,
 		fmt.Sprintf("fence=%d", held.Fence), "run="+run, fmt.Sprintf("line=%d", line))
@@ -152,7 +175,7 @@ func commit(held lease, run string, line int) error {
 		message, _, _ := strings.Cut(errorText, "\n")
 		rejection := map[string]any{"fence": held.Fence, "resourceKind": "postgresql", "message": message}
 		if err := ask(http.MethodPost, "/v1/fence-rejected", rejection, nil); err != nil {
-			return err
+			fmt.Fprintln(os.Stderr, "the refusal could not be reported:", err)
 		}
 		return stop{12, "refused: " + message}
 	case writing.Err() != nil:
@@ -161,6 +184,22 @@ func commit(held lease, run string, line int) error {
 		return fmt.Errorf("%w: %s", err, errorText)
 	}
 	return nil
+}
+
+func nextLine(ctx context.Context, run string) (int, error) {
+	reading, done := context.WithTimeout(ctx, patience)
+	defer done()
+	query := "SELECT coalesce(max(line), 0) + 1 FROM report WHERE run = :'run';"
+	answer, errorText, err := psql(reading, query, "run="+run)
+	switch {
+	case ctx.Err() != nil:
+		return 0, stop{10, fmt.Sprintf("cancelled: %v", context.Cause(ctx))}
+	case reading.Err() != nil:
+		return 0, fmt.Errorf("the database did not answer within %v", patience)
+	case err != nil:
+		return 0, fmt.Errorf("%w: %s", err, errorText)
+	}
+	return strconv.Atoi(answer)
 }
 
 func work() error {
@@ -185,12 +224,8 @@ func work() error {
 
 	run, first := os.Getenv("REPORT_RUN"), number("REPORT_FROM")
 	if first == 0 {
-		query := "SELECT coalesce(max(line), 0) + 1 FROM report WHERE run = :'run';"
-		answer, errorText, err := psql(context.Background(), query, "run="+run)
-		if err != nil {
-			return fmt.Errorf("%w: %s", err, errorText)
-		}
-		if first, err = strconv.Atoi(answer); err != nil {
+		var err error
+		if first, err = nextLine(ctx, run); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,7 @@ class Failed(Exception):
 
 
 class Unknown(Exception):
-    """It may have been written, or may still be. Call commit again with this exception's `write`."""
+    """It may have been written, or may still be. Call commit again with this exception's `write`, or create again."""
 
     def __init__(self, why, write=None):
         super().__init__(why)
@@ -74,14 +74,25 @@ def commit(store, name, fence, holder, change, write=None):
     `change` may be called more than once, and returns what JSON can hold. Raises Refused, Invalid, Failed, Unknown.
     """
     fence = parse(fence, holder)
+    if write:
+        # Its fate is open: no failure of this attempt says that nothing was written.
+        try:
+            return _commit(store, name, fence, holder, change, write)
+        except Failed as error:
+            raise Unknown(f"{name} may have been written before: {error}", write) from error
+    return _commit(store, name, fence, holder, change, None)
+
+
+def _commit(store, name, fence, holder, change, write):
     for _ in range(TRIES):
         met, version = _found(store, name)
-        if write and met and write.id in met.writes:
-            return met
-        _fail_if_newer(name, met, fence, holder)
         writes = met.writes if met else []
+        if write and write.id in writes:
+            return met
+        # Before the fence is compared: a refusal says that nothing was written.
         if write and len(writes) >= REMEMBERED and write.after not in writes:
             raise Unknown(f"{name} no longer remembers whether {write.id} was written: look into its body", write)
+        _fail_if_newer(name, met, fence, holder)
         write = write or Write(secrets.token_hex(8), writes[0] if writes else None)
         body = change(met.body if met else None)
         new = Manifest(fence, holder, body, [write.id, *writes][:REMEMBERED])
@@ -149,7 +160,11 @@ def _created(store, name, data):
         store.put(name, data, None)
         return data
     except Moved:
-        found = store.read(name)
+        try:
+            found = store.read(name)
+        except Failed as error:
+            # What is there may be what an earlier attempt has put.
+            raise Unknown(f"{name} is there, with a content that is not known: {error}") from error
         if found is None:
             raise Failed(f"{name} was there and is gone: nothing here may be deleted while it is written") from None
         return found[0]

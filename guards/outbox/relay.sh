@@ -29,6 +29,21 @@ FROM fencedlease_outbox.messages WHERE resource = :'resource' AND position > :'l
 SQL
 }
 
+# Nothing is published before it is committed: an outbox that is behind the stream was put back to an earlier state.
+fail_if_behind() {
+    position=$(psql -XqAt -v ON_ERROR_STOP=1 -v resource="$OUTBOX_RESOURCE" "$OUTBOX_DATABASE" <<'SQL'
+SELECT coalesce(max(position), 0) FROM fencedlease_outbox.positions WHERE resource = :'resource';
+SQL
+    )
+    if [ "$position" -lt "$1" ]; then
+        echo "relay.sh: the stream $stream is at position $1, and the outbox of $OUTBOX_RESOURCE at $position: the" \
+            "database is older than what was published (restored, or another one). What is written now gets positions" \
+            "that the stream has passed, and would never be published. Stop the writers, and let the outbox number on" \
+            "from $1 as docs/messages.md says under \"After a restore\"" >&2
+        exit 1
+    fi
+}
+
 publish() {
     while IFS='|' read -r position fence holder payload; do
         said=$(printf %s "$payload" | base64 -d | broker -x XADD "$stream" "$position-0" \
@@ -44,6 +59,7 @@ publish() {
 before=
 while :; do
     last=$(published)
+    fail_if_behind "$last"
     messages=$(messages_after "$last")
     [ -n "$messages" ] || exit 0
     if [ "$last" = "$before" ]; then

@@ -1,5 +1,6 @@
--- FencedLease's fence check for PostgreSQL 14 or newer. Run it as the owner of the protected tables (or a
--- superuser): psql -v ON_ERROR_STOP=1 -f install.sql. To run it again changes nothing and forgets no fence.
+-- FencedLease's fence check for PostgreSQL 14 or newer. Run it as the owner of the protected tables, a member of the
+-- owner's role, or a superuser: whoever runs it is who calls protect. To run it again changes nothing and
+-- forgets no fence: psql -v ON_ERROR_STOP=1 -f install.sql
 --
 --   SELECT fencedlease.protect('public.ledger', 'shop/report');    -- from now on a write needs a fence
 --   SELECT fencedlease.allow_writer('app');                        -- the role that the application uses

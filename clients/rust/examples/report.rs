@@ -6,15 +6,20 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use fencedlease_client::{Client, ClientError, FenceRejection, Holding, ResourceKind};
+use tokio::time::timeout;
 use tokio_postgres::NoTls;
 
 const USE_FENCE: &str = "SELECT fencedlease.use_fence($1, $2::text, $3)";
 const INSERT: &str =
     "INSERT INTO report (run, line, fence) VALUES ($1, $2, $3::text::bigint) ON CONFLICT DO NOTHING";
 
+/// For what has no other limit.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 enum Stop {
     TooLate(String),
     Refused(String),
+    Unknown,
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -37,6 +42,7 @@ async fn main() -> anyhow::Result<ExitCode> {
             Some(None) => stop(0, "complete"),
             Some(Some(Stop::TooLate(why))) => stop(11, &format!("too late: {why}")),
             Some(Some(Stop::Refused(why))) => stop(12, &format!("refused: {why}")),
+            Some(Some(Stop::Unknown)) => stop(13, "unknown: the database did not confirm in time"),
         },
     })
 }
@@ -62,12 +68,13 @@ impl Writer {
     async fn write(&self) -> anyhow::Result<Option<Stop>> {
         let (run, lines) = (env("REPORT_RUN")?, env("REPORT_LINES")?.parse::<i32>()?);
         let pause = Duration::from_millis(env("REPORT_LINE_MS")?.parse()?);
-        let (mut database, connection) = tokio_postgres::connect(&env("REPORT_DATABASE")?, NoTls).await?;
+        let (mut database, connection) =
+            soon(tokio_postgres::connect(&env("REPORT_DATABASE")?, NoTls)).await?;
         let serve = async {
             let query = "SELECT coalesce(max(line), 0) + 1 FROM report WHERE run = $1";
             let next = match std::env::var("REPORT_FROM") {
                 Ok(line) => line.parse()?,
-                Err(_) => database.query_one(query, &[&run]).await?.get(0),
+                Err(_) => soon(database.query_one(query, &[&run])).await?.get(0),
             };
             for line in next..=lines {
                 tokio::time::sleep(pause).await; // the work
@@ -90,10 +97,14 @@ impl Writer {
         line: i32,
     ) -> anyhow::Result<Option<Stop>> {
         let need = Duration::from_millis(env("REPORT_NEED_MS")?.parse()?);
-        match self.client.commit_check(Some(self.fence), Some(need)).await {
-            Ok(_) => {}
+        let permit = match self.client.commit_check(Some(self.fence), Some(need)).await {
+            Ok(permit) => permit,
             Err(ClientError::NotAllowed { message, .. }) => return Ok(Some(Stop::TooLate(message))),
             Err(error) => return Err(error.into()),
+        };
+        // Counted from the question, however late the answer is.
+        if permit.remaining().is_zero() {
+            return Ok(Some(Stop::TooLate("the answer came when nothing remained".to_owned())));
         }
         let written = async {
             let transaction = database.transaction().await?;
@@ -101,20 +112,27 @@ impl Writer {
             transaction.execute(INSERT, &[&run, &line, &self.fence.to_string()]).await?;
             transaction.commit().await
         };
-        match written.await {
-            Ok(()) => Ok(None),
-            Err(error) if error.code().is_some_and(|code| code.code() == "FL001") => {
+        match timeout(permit.remaining(), written).await {
+            Err(_) => Ok(Some(Stop::Unknown)),
+            Ok(Ok(())) => Ok(None),
+            Ok(Err(error)) if error.code().is_some_and(|code| code.code() == "FL001") => {
                 let message = error.as_db_error().map(|it| it.message().to_owned());
                 let why = message.clone().unwrap_or_default();
                 let resource_kind = ResourceKind::Postgresql;
-                self.client
-                    .fence_rejected(FenceRejection { fence: self.fence, resource_kind, message })
-                    .await?;
+                let rejection = FenceRejection { fence: self.fence, resource_kind, message };
+                if let Err(error) = self.client.fence_rejected(rejection).await {
+                    eprintln!("the refusal could not be reported: {error}");
+                }
                 Ok(Some(Stop::Refused(why)))
             }
-            Err(error) => Err(error.into()),
+            Ok(Err(error)) => Err(error.into()),
         }
     }
+}
+
+async fn soon<T>(answer: impl Future<Output = Result<T, tokio_postgres::Error>>) -> anyhow::Result<T> {
+    let answer = timeout(PATIENCE, answer).await;
+    Ok(answer.with_context(|| format!("the database did not answer within {PATIENCE:?}"))??)
 }
 
 fn env(name: &str) -> anyhow::Result<String> {

@@ -48,8 +48,8 @@ pub enum Ended {
 
 impl Holding {
     pub(crate) async fn open(client: &Client) -> Result<Self, ClientError> {
-        let mut events = Events::open(client.socket()).await?;
         let asked_at = Instant::now();
+        let mut events = Events::open(client.socket()).await?;
         match events.next().await? {
             Some(Event::State(LeaseView::Active {
                 resource,
@@ -94,8 +94,16 @@ impl Holding {
                 Ok(Err(error)) => return Ended::Unreachable(error.to_string()),
                 Err(_) => return Ended::Silent,
             };
-            if let Some(ended) = self.end_by(event) {
+            let heard_at = Instant::now();
+            if let Some(ended) = self.end_by(&event) {
                 return ended;
+            }
+            // What comes after the end prolongs nothing.
+            if heard_at >= self.until {
+                return Ended::Silent;
+            }
+            if let Event::Line(EventLine::Alive { remaining_ms }) = event {
+                self.until = heard_at + Duration::from_millis(remaining_ms);
             }
         }
     }
@@ -110,23 +118,19 @@ impl Holding {
         }
     }
 
-    fn end_by(&mut self, event: Event) -> Option<Ended> {
-        let view = match event {
-            Event::Line(EventLine::Alive { remaining_ms }) => {
-                self.until = Instant::now() + Duration::from_millis(remaining_ms);
-                return None;
-            }
-            Event::Line(EventLine::MaxHoldWarning { .. }) => return None,
-            Event::State(view) => view,
+    fn end_by(&self, event: &Event) -> Option<Ended> {
+        let Event::State(view) = event else {
+            return None;
         };
         match view {
-            LeaseView::Active { holding, ending: None, .. } if holding == self.id => None,
-            LeaseView::Active { holding, ending: Some(reason), .. } if holding == self.id => {
-                Some(Ended::Released { reason })
+            LeaseView::Active { holding, ending, .. } if *holding == self.id => {
+                ending.map(|reason| Ended::Released { reason })
             }
             LeaseView::Active { .. } | LeaseView::Waiting { .. } => Some(Ended::Replaced),
-            LeaseView::Lost { reason, message, .. } => Some(Ended::Lost { reason, message }),
-            LeaseView::Released { reason, .. } => Some(Ended::Released { reason }),
+            LeaseView::Lost { reason, message, .. } => {
+                Some(Ended::Lost { reason: *reason, message: message.clone() })
+            }
+            LeaseView::Released { reason, .. } => Some(Ended::Released { reason: *reason }),
         }
     }
 }

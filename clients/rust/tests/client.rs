@@ -146,6 +146,19 @@ async fn a_planned_end_silence_and_a_closed_socket_end_work_too() {
     assert!(matches!(holding.ended().await, Ended::Released { .. }));
     let (mut holding, _stream) = open().await;
     assert_eq!(holding.ended().await, Ended::Silent);
+    // A word that comes when nothing remained any more is none: what is left counts from the question.
+    let (holding, mut stream) = tokio::join!(sidecar.client.holding(), async {
+        let (_, mut stream) = sidecar.request().await;
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        stream
+            .write_all(format!("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{ACTIVE}\n").as_bytes())
+            .await
+            .unwrap();
+        stream
+    });
+    let later = format!("{{\"type\":\"alive\",\"remainingMs\":600000}}\n{LOST}\n");
+    stream.write_all(later.as_bytes()).await.unwrap();
+    assert_eq!(holding.unwrap().ended().await, Ended::Silent);
     let (mut holding, stream) = open().await;
     drop(stream);
     assert!(matches!(holding.ended().await, Ended::Unreachable(_)));

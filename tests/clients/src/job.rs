@@ -1,11 +1,14 @@
 //! A process of the tests: it is waited for with patience, and killed when it is forgotten.
 #![allow(clippy::disallowed_types, reason = "these waits belong to the tests and judge no lease")]
 
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use tempfile::tempfile;
 
 /// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -14,6 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Job {
     child: Option<Child>,
+    // Files, not pipes: the end of a pipe is waited for as long as anything that the process left behind holds it.
+    stdout: File,
+    stderr: File,
     patience: Duration,
 }
 
@@ -33,9 +39,10 @@ pub struct Ended {
 impl Job {
     pub(crate) fn start(command: &mut Command) -> anyhow::Result<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
-        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        let child = child.with_context(|| format!("cannot start {name}"))?;
-        Ok(Self { child: Some(child), patience: PATIENCE })
+        let (stdout, stderr) = (tempfile()?, tempfile()?);
+        command.stdin(Stdio::null()).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
+        let child = command.spawn().with_context(|| format!("cannot start {name}"))?;
+        Ok(Self { child: Some(child), stdout, stderr, patience: PATIENCE })
     }
 
     /// The same, waited for longer.
@@ -48,24 +55,19 @@ impl Job {
     /// Waits for its end.
     pub fn ended(mut self) -> anyhow::Result<Ended> {
         let until = Instant::now() + self.patience;
-        loop {
-            let child = self.child.as_mut().context("a job ends once")?;
-            if child.try_wait()?.is_some() {
-                break;
+        let child = self.child.as_mut().context("a job ends once")?;
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
             }
             if Instant::now() > until {
                 child.kill()?;
                 bail!("still running after {:?}: {:?}", self.patience, child.wait()?);
             }
             thread::sleep(Duration::from_millis(10));
-        }
-        let child = self.child.take().context("a job ends once")?;
-        let output = child.wait_with_output()?;
-        Ok(Ended {
-            code: output.status.code(),
-            stdout: String::from_utf8(output.stdout)?,
-            stderr: String::from_utf8(output.stderr)?,
-        })
+        };
+        self.child = None;
+        Ok(Ended { code: status.code(), stdout: text(&mut self.stdout)?, stderr: text(&mut self.stderr)? })
     }
 }
 
@@ -77,6 +79,14 @@ impl Drop for Job {
             let _ = child.wait();
         }
     }
+}
+
+/// All that was written to a file.
+fn text(file: &mut File) -> anyhow::Result<String> {
+    let mut text = String::new();
+    file.rewind()?;
+    file.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// Waits until something is there.

@@ -1,8 +1,9 @@
 //! What an application engineer is shown, run as it is shown: the programs in `clients/`, under the real
-//! sidecar with a real Redis, writing to a real PostgreSQL.
+//! sidecar with a real Redis, writing to a real PostgreSQL; and under one that is in trouble.
 
 mod job;
 mod program;
+pub mod scripted;
 mod world;
 
 pub use job::{Ended, Job};

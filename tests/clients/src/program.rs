@@ -1,11 +1,10 @@
 //! Where each language's how-to is, and how it becomes something that runs.
 
-use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs};
 
 use anyhow::{Context as _, bail};
-use tempfile::TempDir;
 
 use crate::root;
 
@@ -16,8 +15,6 @@ pub struct Program {
     pub language: &'static str,
     /// The command that runs it.
     pub command: Vec<String>,
-    // What was built lies here.
-    _folder: TempDir,
 }
 
 // === impl Program ===
@@ -70,9 +67,10 @@ impl Program {
         language: &'static str,
         build: impl FnOnce(&Path) -> anyhow::Result<Vec<String>>,
     ) -> anyhow::Result<Self> {
-        let folder = TempDir::with_prefix("fencedlease-client-")?;
-        let command = build(folder.path()).with_context(|| format!("the {language} how-to"))?;
-        Ok(Self { language, command, _folder: folder })
+        let folder = profile()?.join("how-tos").join(language);
+        fs::create_dir_all(&folder)?;
+        let command = build(&folder).with_context(|| format!("the {language} how-to"))?;
+        Ok(Self { language, command })
     }
 }
 
@@ -83,8 +81,7 @@ pub(crate) fn fencedlease() -> anyhow::Result<PathBuf> {
 
 /// Builds with cargo and gives what it built, below the folder where this test lies.
 fn build(what: &[&str], built: &str) -> anyhow::Result<PathBuf> {
-    let test = env::current_exe()?;
-    let profile = test.ancestors().nth(2).context("a test lies two folders below its profile's")?;
+    let profile = profile()?;
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--locked", "--quiet"]).args(what).current_dir(root());
     if profile.ends_with("release") {
@@ -93,6 +90,12 @@ fn build(what: &[&str], built: &str) -> anyhow::Result<PathBuf> {
     let target = profile.parent().context("a profile's folder lies in the target folder")?;
     run(cargo.arg("--target-dir").arg(target), "rustup")?;
     Ok(profile.join(built))
+}
+
+/// The folder of the profile that this test was built with.
+fn profile() -> anyhow::Result<PathBuf> {
+    let test = env::current_exe()?;
+    Ok(test.ancestors().nth(2).context("a test lies two folders below its profile's")?.to_owned())
 }
 
 fn path(below_clients: &str) -> String {

@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use anyhow::Context as _;
 use fencedlease_faults::RedisServer;
@@ -13,12 +14,14 @@ use tempfile::TempDir;
 
 use crate::job::eventually;
 use crate::program::fencedlease;
+use crate::scripted::ScriptedSidecar;
 use crate::{Job, Program};
 
 /// What every program writes to.
 const TABLE: &str =
     "CREATE TABLE report (run text, line int, fence bigint NOT NULL, PRIMARY KEY (run, line))";
-const RESOURCE: &str = "shop/report";
+/// What they hold.
+pub(crate) const RESOURCE: &str = "shop/report";
 
 /// As short as a busy machine can keep, with a grace in which a program can say why it ends.
 const TIMINGS: [&str; 12] = [
@@ -59,7 +62,8 @@ pub struct World {
     pub redis: RedisServer,
     /// Where the report is written, with the fence check installed.
     pub postgres: PostgresServer,
-    binary: PathBuf,
+    // Built when it is wanted first: a test whose sidecar is scripted needs none.
+    binary: OnceLock<PathBuf>,
     folder: TempDir,
 }
 
@@ -82,7 +86,7 @@ impl World {
         database.batch_execute(TABLE)?;
         database.execute("SELECT fencedlease.protect('report', $1)", &[&RESOURCE])?;
         let redis = RedisServer::start()?;
-        Ok(Self { redis, postgres, binary: fencedlease()?, folder: TempDir::new()? })
+        Ok(Self { redis, postgres, binary: OnceLock::new(), folder: TempDir::new()? })
     }
 
     /// Runs a program guarded, as cron would.
@@ -92,7 +96,7 @@ impl World {
         options: &[&str],
         settings: &[(&str, &str)],
     ) -> anyhow::Result<Job> {
-        self.run(self.exec(&TIMINGS), program, options, settings)
+        self.run(self.exec(&TIMINGS)?, program, options, settings)
     }
 
     /// The same for a job that must not lose its lease, however busy the machine is.
@@ -102,7 +106,7 @@ impl World {
         options: &[&str],
         settings: &[(&str, &str)],
     ) -> anyhow::Result<Job> {
-        self.run(self.exec(&UNHURRIED), program, options, settings)
+        self.run(self.exec(&UNHURRIED)?, program, options, settings)
     }
 
     fn run(
@@ -135,7 +139,7 @@ impl World {
             told.display()
         );
         let port = metrics_port.to_string();
-        let mut command = self.exec(timings);
+        let mut command = self.exec(timings)?;
         command.args(["--metrics-port", &port, "--", "/bin/sh", "-c", &script]);
         let job = Job::start(&mut command)?;
         let text = eventually("the holder", || Ok(fs::read_to_string(&told).ok()))?;
@@ -152,9 +156,28 @@ impl World {
         program: &Program,
         settings: &[(&str, &str)],
     ) -> anyhow::Result<Job> {
+        self.unguarded(program, &holder.environment, settings)
+    }
+
+    /// Runs a program under a sidecar that answers as the test wants.
+    pub fn under(
+        &self,
+        sidecar: &ScriptedSidecar,
+        program: &Program,
+        settings: &[(&str, &str)],
+    ) -> anyhow::Result<Job> {
+        self.unguarded(program, &sidecar.environment(), settings)
+    }
+
+    fn unguarded(
+        &self,
+        program: &Program,
+        environment: &[(String, String)],
+        settings: &[(&str, &str)],
+    ) -> anyhow::Result<Job> {
         let (first, rest) = program.command.split_first().context("a program has a command")?;
         let mut command = Command::new(first);
-        command.args(rest).envs(holder.environment.iter().map(|(name, value)| (name, value)));
+        command.args(rest).envs(environment.iter().map(|(name, value)| (name, value)));
         self.set(&mut command, settings);
         Job::start(&mut command)
     }
@@ -178,12 +201,13 @@ impl World {
         eventually(&format!("{count} lines of {run}"), || Ok((self.lines(run)?.len() >= count).then_some(())))
     }
 
-    fn exec(&self, timings: &[&str]) -> Command {
-        let mut command = Command::new(&self.binary);
+    fn exec(&self, timings: &[&str]) -> anyhow::Result<Command> {
+        let binary = self.binary.get().cloned().map_or_else(fencedlease, Ok)?;
+        let mut command = Command::new(self.binary.get_or_init(|| binary));
         let redis = self.redis.address().to_string();
         command.args(["exec", "--lease", RESOURCE, "--redis", &redis, "--name", "host-a"]);
         command.args(timings);
-        command
+        Ok(command)
     }
 
     fn set(&self, command: &mut Command, settings: &[(&str, &str)]) {

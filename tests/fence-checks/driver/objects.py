@@ -83,6 +83,16 @@ def paused(store, number):
     return store
 
 
+def unreadable(store):
+    """The same store, from which nothing can be read."""
+
+    def fail(name):
+        raise fenced.Failed(f"{name} cannot be read")
+
+    store.read = fail
+    return store
+
+
 def unconditional(store):
     """Broken: what was compared may be gone when the put arrives."""
     read, put = store.read, store.put
@@ -101,6 +111,8 @@ def carry_out(request):
     store = store_of(request)
     if request.get("pause"):
         store = paused(store, request["id"])
+    if request.get("unreadable"):
+        store = unreadable(store)
     if request.get("unconditional"):
         store = unconditional(store)
     claim = (request.get("fence"), request.get("holder"))

@@ -10,7 +10,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, geteuid, kill_process};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, geteuid, kill_process, pidfd_open, pidfd_send_signal};
 use tempfile::TempDir;
 
 /// How often a starting server is asked, and how many times: 30 s in all.
@@ -154,16 +155,22 @@ impl Program {
 // === impl Process ===
 
 impl Process {
-    /// SIGKILL to it and to the processes that it started, and waits for its end.
+    /// SIGKILL to it and to the processes that it started, and waits for the end of all: a server that is started
+    /// anew refuses to while one of them still has the old memory.
     pub(crate) fn kill(&mut self) {
-        let pid = self.child.id();
-        let children = children(pid);
-        // It may be gone already; what counts is that it is afterwards.
+        // It may be gone already; what counts is that it is afterwards. Stopped, it starts no further process.
+        let _ = kill_process(Pid::from_child(&self.child), Signal::STOP);
+        let children = children(self.child.id()).into_iter().filter_map(Pid::from_raw);
+        let children: Vec<_> =
+            children.filter_map(|child| pidfd_open(child, PidfdFlags::empty()).ok()).collect();
         let _ = self.child.kill();
-        for child in children.into_iter().filter_map(Pid::from_raw) {
-            let _ = kill_process(child, Signal::KILL);
+        for child in &children {
+            let _ = pidfd_send_signal(child, Signal::KILL);
         }
         let _ = self.child.wait();
+        for child in &children {
+            let _ = poll(&mut [PollFd::new(child, PollFlags::IN)], None);
+        }
     }
 }
 

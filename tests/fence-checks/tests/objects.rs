@@ -48,6 +48,56 @@ fn a_commit_whose_answer_was_lost_is_found_when_it_is_sent_again() {
 }
 
 #[test]
+fn a_commit_of_open_fate_that_fails_is_unknown_still() {
+    for kind in KINDS {
+        let check = ObjectCheck::start(kind, Shape::Manifest).unwrap();
+        let commit = |more: serde_json::Value| {
+            let mut request = json!({ "fence": "7", "holder": "a", "value": 1 });
+            request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            check.ask("commit", "m", request).unwrap()
+        };
+        assert_eq!(commit(json!({}))["done"], 1, "{kind:?}");
+        // Nothing of it has arrived yet, but it may still be on its way.
+        let write = json!(["sent-before", null]);
+        for failure in [json!({ "unreadable": true }), json!({ "refuse": true })] {
+            assert_eq!(commit(failure.clone())["error"], "Failed", "{kind:?}");
+            let mut again = failure;
+            again["write"] = write.clone();
+            let answer = commit(again);
+            assert_eq!(
+                (&answer["error"], &answer["write"]),
+                (&json!("Unknown"), &write),
+                "{kind:?}: {answer}"
+            );
+        }
+        let newer = |value: u64| commit(json!({ "fence": "8", "holder": "b", "value": value }));
+        assert_eq!(newer(0)["done"], 0);
+        assert_eq!(
+            commit(json!({ "write": write.clone() }))["error"],
+            "Refused",
+            "{kind:?} remembers all writes"
+        );
+        for value in 1..100 {
+            assert_eq!(newer(value)["done"], value, "{kind:?}");
+        }
+        let answer = commit(json!({ "write": write.clone() }));
+        assert_eq!((&answer["error"], &answer["write"]), (&json!("Unknown"), &write), "{kind:?}: {answer}");
+    }
+}
+
+#[test]
+fn an_object_that_is_there_and_cannot_be_read_may_be_ones_own() {
+    for kind in KINDS {
+        let check = ObjectCheck::start(kind, Shape::Manifest).unwrap();
+        let part = json!({ "fence": "7", "holder": "a", "part": "part", "value": "x" });
+        assert!(check.ask("create", "parts", part.clone()).unwrap().get("done").is_some());
+        let mut again = part;
+        again["unreadable"] = json!(true);
+        assert_eq!(check.ask("create", "parts", again).unwrap()["error"], "Unknown", "{kind:?}");
+    }
+}
+
+#[test]
 fn objects_made_with_an_older_fence_hide_none_of_a_newer() {
     for kind in KINDS {
         let check = ObjectCheck::start(kind, Shape::Manifest).unwrap();

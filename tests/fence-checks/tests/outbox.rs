@@ -77,6 +77,13 @@ impl World {
         relay
     }
 
+    /// What a relay says that does not end well.
+    fn complaint(&self) -> String {
+        let Output { status, stderr, .. } = self.relay().output().unwrap();
+        assert_eq!(status.code(), Some(1), "it ended as if all were well");
+        String::from_utf8(stderr).unwrap()
+    }
+
     fn publish(&self) {
         let Output { status, stdout, stderr } = self.relay().output().unwrap();
         assert!(status.success(), "{}", String::from_utf8_lossy(&[stdout, stderr].concat()));
@@ -180,4 +187,37 @@ fn what_redis_has_lost_is_published_again_and_a_redis_that_refuses_is_said() {
     for _ in 0..2 {
         world.database.connect("installer").unwrap().batch_execute(&remove).unwrap();
     }
+}
+
+#[test]
+fn a_database_that_was_put_back_is_said_and_numbers_on_as_the_page_says() {
+    let world = World::new();
+    for number in 1..=9 {
+        world.commit(1, &number.to_string());
+    }
+    world.publish();
+    let mut client = world.database.connect("restorer").unwrap();
+    client
+        .batch_execute(
+            "DELETE FROM fencedlease_outbox.messages WHERE position > 5;
+             UPDATE fencedlease_outbox.positions SET position = 5",
+        )
+        .unwrap();
+    let restored = client.query_one("SELECT clock_timestamp()::text", &[]).unwrap().get::<_, String>(0);
+    for behind in [5, 6] {
+        let said = world.complaint();
+        let numbers = said.contains("is at position 9,") && said.contains(&format!("at {behind}:"));
+        assert!(numbers && said.contains("After a restore"), "{said}");
+        world.commit(2, "since the restore");
+    }
+    let page = fs::read_to_string(file("../../docs/messages.md")).unwrap();
+    let (_, section) = page.split_once("### After a restore").unwrap();
+    let statements = section.split("```").nth(1).unwrap().strip_prefix("sql").unwrap();
+    assert!(statements.contains("'2026-01-31 12:00Z'") && statements.contains(&format!("'{RESOURCE}', 9)")));
+    client.batch_execute(&statements.replace("2026-01-31 12:00Z", &restored)).unwrap();
+    world.commit(2, "and then");
+    world.publish();
+    let since: Vec<_> = world.stream().split_off(9);
+    let texts: Vec<_> = since.iter().map(|(position, _, text)| (*position > 9, text.as_str())).collect();
+    assert_eq!(texts, [(true, "since the restore"), (true, "since the restore"), (true, "and then")]);
 }

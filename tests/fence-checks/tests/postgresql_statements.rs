@@ -230,6 +230,43 @@ fn an_applications_role_can_use_fences_but_neither_lower_nor_forget_one() {
 }
 
 #[test]
+fn tables_are_protected_by_the_installer_who_is_a_member_of_their_owner_and_by_no_other_owner() {
+    let server = PostgresServer::start(&[]).unwrap();
+    let mut client = server.connect("application").unwrap();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../guards/postgresql/install.sql");
+    let install = std::fs::read_to_string(file).unwrap();
+    client
+        .batch_execute(&format!(
+            "CREATE ROLE tenant; CREATE ROLE stranger; CREATE ROLE installer; GRANT tenant TO installer;
+             GRANT CREATE ON DATABASE postgres TO installer; GRANT CREATE ON SCHEMA public TO tenant, stranger;
+             SET ROLE tenant; CREATE TABLE ledger (value bigint); RESET ROLE;
+             SET ROLE stranger; CREATE TABLE theirs (value bigint); RESET ROLE;
+             SET ROLE installer; {install}"
+        ))
+        .unwrap();
+    let refused = |client: &mut Client, role: &str, statement: &str| {
+        let error = client.batch_execute(&format!("SET ROLE {role}; {statement}")).unwrap_err();
+        client.batch_execute("RESET ROLE").unwrap();
+        let error = error.as_db_error().unwrap().clone();
+        assert_eq!(error.code().code(), "42501", "{error}");
+        error.message().to_owned()
+    };
+    let protect = |table: &str| format!("SELECT fencedlease.protect('{table}', 'shop/report')");
+    let said = refused(&mut client, "tenant", &protect("ledger"));
+    assert_eq!(said, "permission denied for schema fencedlease");
+    client.batch_execute("SET ROLE installer; SELECT fencedlease.allow_writer('tenant')").unwrap();
+    let said = refused(&mut client, "tenant", &protect("ledger"));
+    assert_eq!(said, "permission denied for function protect");
+    let said = refused(&mut client, "installer", &protect("theirs"));
+    assert_eq!(said, "permission denied for table theirs");
+    client.batch_execute(&format!("SET ROLE installer; {}; SET ROLE tenant", protect("ledger"))).unwrap();
+    assert_eq!(state(&mut client, "INSERT INTO ledger VALUES (1)"), "FL002");
+    client.batch_execute(&format!("BEGIN; {USE}; INSERT INTO ledger VALUES (1); COMMIT")).unwrap();
+    client.batch_execute("SET ROLE installer; SELECT fencedlease.unprotect('ledger')").unwrap();
+    client.batch_execute("SET ROLE tenant; INSERT INTO ledger VALUES (2)").unwrap();
+}
+
+#[test]
 fn installing_again_forgets_nothing_and_removing_twice_is_fine() {
     let (server, mut client) = set_up();
     client.batch_execute(USE).unwrap();
