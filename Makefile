@@ -6,6 +6,9 @@ export CARGO_TARGET_DIR ?= $(FENCEDLEASE_CACHE)/target/$(firstword $(shell print
 # Where tests keep what they saw of the faults that they injected.
 export FENCEDLEASE_FAULTS_DIR ?= $(CARGO_TARGET_DIR)/faults
 
+# An error says what failed and where the cluster stood; thirty lines of frames below it hide that.
+export RUST_LIB_BACKTRACE ?= 0
+
 DENY_VERSION := 0.20.2
 DENY := $(FENCEDLEASE_CACHE)/cargo-deny
 HARNESS := cargo run --locked --quiet -p fencedlease-cluster --bin cluster --
@@ -14,7 +17,7 @@ LOCAL := --locked --workspace --exclude fencedlease-end-to-end --exclude fencedl
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check programs local end-to-end applications faults recovery cluster env clean cache-clean crds deny rust space bench histories nemesis
+.PHONY: help demo test check programs local end-to-end applications faults recovery cluster env clean cache-clean crds deny rust space bench histories nemesis fuzz model
 
 help: ## Print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; \
@@ -28,15 +31,17 @@ test: check programs local applications end-to-end ## Everything: check, tests w
 check: rust space ## The fast part: format, lints, unit tests, generated files, arrows between the parts
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	cargo test $(LOCAL) --lib --bins
+	cargo test $(LOCAL) --lib --bins -- --skip installed_packages
 	cargo test --locked -p fencedlease-architecture -p fencedlease-crds
 	cargo test --locked -p fencedlease-client-tests --test pages
 
 programs: rust space ## Install and build what the tests run: Debian's and Python's packages, Kubernetes and object stores from Go modules
 	$(HARNESS) build
 
-local: rust space ## Integration tests that need no cluster: a real Redis, real processes
-	cargo test $(LOCAL) --test '*'
+# They wait more than they compute, so there are more at a time than processors.
+local: rust space ## Integration tests that need no cluster and that check leaves out: a real Redis, real processes
+	cargo test $(LOCAL) --lib --quiet installed_packages
+	RUST_TEST_THREADS=5 cargo test $(LOCAL) --exclude fencedlease-architecture --exclude fencedlease-crds --test '*'
 
 end-to-end: rust space ## Tests on a real Kubernetes, which is brought up and down
 	$(HARNESS) up --nodes 2
@@ -44,7 +49,7 @@ end-to-end: rust space ## Tests on a real Kubernetes, which is brought up and do
 		result=$$?; $(HARNESS) down && exit $$result
 
 applications: rust space ## Run the how-tos for application engineers: five languages, a real sidecar, Redis and PostgreSQL
-	cargo test --locked -p fencedlease-client-tests
+	cargo test --locked -p fencedlease-client-tests -- --test-threads=6
 
 faults: local end-to-end ## Run the tests that inject faults, and write docs/faults.md from what they measured
 	cargo run --locked --quiet -p fencedlease-faults --bin fault-matrix -- "$(FENCEDLEASE_FAULTS_DIR)" docs/faults.md
@@ -72,6 +77,12 @@ histories: rust space ## Judge 1,000 histories of 8 clients at a gate that is ki
 
 nemesis: rust space ## Judge 10,000 handovers under random faults, an hour and more; NEMESIS="--handovers N --seed S" for others
 	cargo run --locked --quiet -p fencedlease-nemesis --bin nemesis -- $(NEMESIS)
+
+model: rust space ## Check sidecar and guard in every order of events with two faults, where make check tries one
+	FENCEDLEASE_MODEL_FAULTS=2 cargo test --locked --release -p fencedlease-sidecar --lib guard::machine::model -- --nocapture
+
+fuzz: rust space ## Let libFuzzer look for bad input to each parser, 10 minutes each; MINUTES=1 for less; needs a C++ compiler
+	cargo run --locked --quiet -p fencedlease-fuzz --bin fuzz -- --minutes $(or $(MINUTES),10)
 
 crds: rust ## Write the CRD's YAML and the chart's copy anew from the Rust types
 	cargo run --locked --quiet -p fencedlease-crds --features generate --bin crdgen

@@ -42,7 +42,7 @@ const KEPT_OUT: [(&str, &[&str], &str); 7] = [
     ),
     (
         "fencedlease-sidecar",
-        &["kube*", "k8s-openapi", "serde_yaml", "proptest"],
+        &["kube*", "k8s-openapi", "serde_yaml", "proptest", "stateright"],
         "it runs in every guarded pod",
     ),
     (

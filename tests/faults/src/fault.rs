@@ -21,6 +21,14 @@ pub enum Fault {
         #[serde(default)]
         direction: Direction,
     },
+    /// Bytes pass one at a time, each this much after the one before it.
+    Drip {
+        /// How much later.
+        delay_ms: u64,
+        /// Which bytes.
+        #[serde(default)]
+        direction: Direction,
+    },
     /// Connections are accepted and their bytes kept, until another fault says what becomes of them.
     Hold {
         /// Which bytes.
@@ -75,6 +83,8 @@ pub struct Faults {
 pub(crate) enum Treatment {
     /// They are sent this much after they came.
     Forward(Duration),
+    /// One is sent this much after the one before it.
+    Drip(Duration),
     /// They are kept.
     Keep,
     /// They are thrown away.
@@ -122,9 +132,14 @@ impl Fault {
             Self::Delay { delay_ms, direction } if direction.covers(way) => {
                 Treatment::Forward(Duration::from_millis(delay_ms))
             }
+            Self::Drip { delay_ms, direction } if direction.covers(way) => {
+                Treatment::Drip(Duration::from_millis(delay_ms))
+            }
             Self::Hold { direction } if direction.covers(way) => Treatment::Keep,
             Self::Drop { direction } if direction.covers(way) => Treatment::Swallow,
-            Self::Pass | Self::Delay { .. } | Self::Hold { .. } | Self::Drop { .. } => pass,
+            Self::Pass | Self::Delay { .. } | Self::Drip { .. } | Self::Hold { .. } | Self::Drop { .. } => {
+                pass
+            }
             // The connection is about to be reset: nothing more may get through.
             Self::Cut => Treatment::Keep,
         }

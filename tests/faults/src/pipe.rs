@@ -1,6 +1,7 @@
 //! One way of a connection: which bytes go on now, and which wait? Pure; the time is passed in.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -14,6 +15,8 @@ const MAX_KEPT: usize = 4 * 1024 * 1024;
 pub(crate) struct Pipe {
     queue: VecDeque<Piece>,
     kept: usize,
+    /// When the last byte of a drip was sent.
+    dripped: Option<Instant>,
     /// Bytes were dropped, so nothing may follow them.
     torn: bool,
     ended: bool,
@@ -80,7 +83,8 @@ impl Pipe {
                 self.queue.clear();
                 Step::Dropped(std::mem::take(&mut self.kept))
             }
-            Treatment::Forward(_) if self.torn => Step::Reset,
+            Treatment::Forward(_) | Treatment::Drip(_) if self.torn => Step::Reset,
+            Treatment::Drip(delay) => self.drip(delay, now),
             Treatment::Forward(delay) => match self.queue.front_mut() {
                 None => Step::Wait(None),
                 Some(piece) if now < piece.came + delay => {
@@ -90,6 +94,24 @@ impl Pipe {
                 Some(_) => self.pop(),
             },
         }
+    }
+
+    fn drip(&mut self, delay: Duration, now: Instant) -> Step {
+        let Some(piece) = self.queue.front_mut().filter(|piece| !piece.bytes.is_empty()) else {
+            return self.pop();
+        };
+        piece.late = true;
+        let due = self.dripped.map_or(piece.came, |before| before.max(piece.came)) + delay;
+        if now < due {
+            return Step::Wait(Some(due));
+        }
+        self.dripped = Some(now);
+        self.kept -= 1;
+        let first = piece.bytes.remove(0);
+        if piece.bytes.is_empty() {
+            self.queue.pop_front();
+        }
+        Step::Send { late: true, bytes: vec![first] }
     }
 
     fn pop(&mut self) -> Step {

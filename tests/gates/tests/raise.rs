@@ -79,7 +79,7 @@ fn a_gate_that_is_ahead_gets_a_fence_above_its_own() -> anyhow::Result<()> {
     let holder = world.holder("one")?;
     assert_eq!(holder.active()?, 58);
     assert_eq!(gate.put(&holder.headers()?, "above")?.status, 200);
-    assert_eq!(holder.started(), "58\n");
+    eventually("the workload", || Ok((holder.started() == "58\n").then_some(())))?;
     let log = holder.log();
     assert!(log.contains("a gate is ahead of Redis") && log.contains("stored fence 57"), "{log}");
     Ok(())

@@ -79,6 +79,9 @@ impl Drop for TempNamespace {
             eprintln!("namespace {} is kept", self.name);
             return;
         }
+        // A namespace gives its pods their whole grace, in which they keep the nodes busy for other tests.
+        let pods = ["--namespace", &self.name, "delete", "pods", "--all", "--grace-period=1", "--wait=false"];
+        let _ = self.kubectl.run(&pods);
         // What cannot be deleted goes with the cluster; the test has its verdict already.
         let _ = self.kubectl.run(&["delete", "namespace", &self.name, "--wait=false"]);
     }

@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 
 use crate::error::Result;
 
-/// How often is looked.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// The pause between two looks: an eighth of the wait so far, so that a long wait is hardly longer for it and costs the
+/// machine little, within these bounds.
+const LEAST_PAUSE: Duration = Duration::from_millis(100);
+const MOST_PAUSE: Duration = Duration::from_millis(600);
 
 /// A deadline that was missed: what was waited for, the last error, and the state of things. Its debug form
 /// is the same text, so that `unwrap` in a test shows it.
@@ -24,7 +26,8 @@ pub fn eventually<T>(
     mut look: impl FnMut() -> Result<Option<T>>,
     state: impl FnOnce() -> String,
 ) -> std::result::Result<T, Missed> {
-    let until = Instant::now() + within;
+    let began = Instant::now();
+    let until = began + within;
     loop {
         let last_look = Instant::now() >= until;
         let problem = match look() {
@@ -36,7 +39,7 @@ pub fn eventually<T>(
             let text = format!("not within {} ms: {what}{problem}\n{}", within.as_millis(), state());
             return Err(Missed { text });
         }
-        thread::sleep(LOOK_EVERY);
+        thread::sleep((began.elapsed() / 8).clamp(LEAST_PAUSE, MOST_PAUSE));
     }
 }
 

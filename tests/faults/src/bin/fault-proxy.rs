@@ -63,6 +63,7 @@ enum Command {
 enum Kind {
     Pass,
     Delay,
+    Drip,
     Hold,
     Drop,
     Cut,
@@ -111,12 +112,15 @@ fn fault_of(kind: Kind, way: Way, delay_ms: Option<u64>) -> Result<Fault> {
     };
     match (kind, delay_ms) {
         (Kind::Delay, Some(delay_ms)) => Ok(Fault::Delay { delay_ms, direction }),
-        (Kind::Delay, None) => bail!("delay needs --delay-ms, for example --delay-ms 800"),
-        (_, Some(_)) => bail!("--delay-ms belongs to delay; leave it out"),
+        (Kind::Drip, Some(delay_ms)) => Ok(Fault::Drip { delay_ms, direction }),
+        (Kind::Delay | Kind::Drip, None) => {
+            bail!("delay and drip need --delay-ms, for example --delay-ms 800")
+        }
+        (_, Some(_)) => bail!("--delay-ms belongs to delay and drip; leave it out"),
         (Kind::Hold, None) => Ok(Fault::Hold { direction }),
         (Kind::Drop, None) => Ok(Fault::Drop { direction }),
         (Kind::Pass | Kind::Cut, None) if way != Way::Both => {
-            bail!("--direction belongs to delay, hold and drop; leave it out")
+            bail!("--direction belongs to delay, drip, hold and drop; leave it out")
         }
         (Kind::Pass, None) => Ok(Fault::Pass),
         (Kind::Cut, None) => Ok(Fault::Cut),

@@ -37,6 +37,20 @@ fn delayed_bytes_go_out_at_their_own_instants() {
 }
 
 #[test]
+fn dripping_bytes_go_out_one_by_one_and_the_rest_at_once_when_it_ends() {
+    const DRIP: Treatment = Treatment::Drip(Duration::from_millis(100));
+    let (mut pipe, start) = (Pipe::default(), Instant::now());
+    pipe.push(start, b"abcd".to_vec());
+    pipe.push(start, Vec::new());
+    assert_eq!(pipe.step(DRIP, start + ms(99)), Step::Wait(Some(start + ms(100))));
+    assert_eq!(pipe.step(DRIP, start + ms(100)), sent("a", true));
+    assert_eq!(pipe.step(DRIP, start + ms(150)), Step::Wait(Some(start + ms(200))));
+    assert_eq!(pipe.step(DRIP, start + ms(200)), sent("b", true));
+    assert_eq!(pipe.step(PASS, start + ms(201)), sent("cd", true));
+    assert_eq!(pipe.step(DRIP, start + ms(201)), Step::Finish);
+}
+
+#[test]
 fn held_bytes_are_released_in_order() {
     let (mut pipe, now) = (Pipe::default(), Instant::now());
     pipe.push(now, b"a".to_vec());

@@ -8,7 +8,15 @@ fn a_process_is_found_by_the_run_folder_in_its_environment_and_by_no_other() {
     let mut child =
         Command::new("sleep").arg("60").env(MARKER, folder.path().join("node-1")).spawn().unwrap();
     let pid = i32::try_from(child.id()).unwrap();
-    let found = marked_processes(|machine| machine.starts_with(folder.path())).unwrap();
+    // A program that starts has its environment a moment after it is there.
+    let mut found = Vec::new();
+    for _ in 0..500 {
+        found = marked_processes(|machine| machine.starts_with(folder.path())).unwrap();
+        if !found.is_empty() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
     let others = marked_processes(|machine| machine == folder.path()).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();

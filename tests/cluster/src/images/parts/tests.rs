@@ -29,13 +29,6 @@ fn a_program_that_is_not_installed_is_named_with_its_package() {
 }
 
 #[test]
-fn the_shell_of_the_userland_is_a_link_to_busybox() {
-    let files = userland().unwrap();
-    let shell = files.iter().find(|file| file.path == "bin/sh").unwrap();
-    assert_eq!(shell.from, From::Link(BUSYBOX.to_owned()));
-}
-
-#[test]
 fn a_stamp_changes_with_content_time_and_settings_and_with_nothing_else() {
     let folder = tempdir().unwrap();
     let path = folder.path().join("program");
