@@ -17,7 +17,7 @@ LOCAL := --locked --workspace --exclude fencedlease-end-to-end --exclude fencedl
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check programs local end-to-end applications faults recovery cluster env clean cache-clean crds deny rust space bench histories nemesis fuzz model
+.PHONY: help demo test check programs local end-to-end applications faults recovery cluster env clean cache-clean crds deny rust space bench histories nemesis soak fuzz model
 
 help: ## Print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; \
@@ -77,6 +77,9 @@ histories: rust space ## Judge 1,000 histories of 8 clients at a gate that is ki
 
 nemesis: rust space ## Judge 10,000 handovers under random faults, an hour and more; NEMESIS="--handovers N --seed S" for others
 	cargo run --locked --quiet -p fencedlease-nemesis --bin nemesis -- $(NEMESIS)
+
+soak: rust space ## Hold four leases for an hour at half the timeout beside 16 busy threads; MINUTES=N for less
+	cargo run --locked --quiet -p fencedlease-nemesis --bin soak -- --minutes $(or $(MINUTES),60)
 
 model: rust space ## Check sidecar and guard in every order of events with two faults, where make check tries one
 	FENCEDLEASE_MODEL_FAULTS=2 cargo test --locked --release -p fencedlease-sidecar --lib guard::machine::model -- --nocapture

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use fencedlease_faults::{RedisServer, SHORT_TIMINGS};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// *exec* with this script, below a folder where it can write.
 fn exec(redis: &str, options: &[&str], script: &str) -> Command {

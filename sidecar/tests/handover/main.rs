@@ -57,7 +57,7 @@ impl Words {
     }
 
     fn next(&self) -> (u64, BootTime) {
-        self.0.recv_timeout(Duration::from_secs(20)).expect("a workload that starts")
+        self.0.recv_timeout(Duration::from_secs(60)).expect("a workload that starts")
     }
 }
 

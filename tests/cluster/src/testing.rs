@@ -7,4 +7,4 @@ mod wait;
 
 pub use namespace::TempNamespace;
 pub use report::report;
-pub use wait::{Missed, eventually};
+pub use wait::{Missed, PATIENCE, eventually};

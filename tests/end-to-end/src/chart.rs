@@ -16,7 +16,7 @@ const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/fencedlea
 /// Installs or upgrades the chart and waits until the operator is ready. `more` are further helm arguments.
 pub fn install(kubectl: &Kubectl, target: Target, more: &[&str]) -> Result<String> {
     let mut command = kubectl.helm(&["upgrade", "--install", RELEASE, CHART, "--namespace", NAMESPACE]);
-    command.args(["--create-namespace", "--wait", "--timeout=120s"]);
+    command.args(["--create-namespace", "--wait", "--timeout=180s"]);
     for (part, image) in
         [("operator", "operator"), ("sidecar", "sidecar"), ("redis", "redis"), ("test", "busybox")]
     {

@@ -6,6 +6,7 @@ use std::process::{Child, ChildStdout, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use fencedlease_cluster::testing::PATIENCE;
 
 use crate::node_shell::{LIST, NodeShell};
 
@@ -51,7 +52,7 @@ pub struct DeathWatch {
 impl DeathWatch {
     pub(crate) fn begin(node: &NodeShell<'_>, container_id: &str, within: Duration) -> Result<Self> {
         let script = format!("{LIST}{WATCH}");
-        let limit = within.as_secs().max(1).to_string();
+        let limit = (within * PATIENCE).as_secs().max(1).to_string();
         let mut process = node
             .command(&script, &[container_id, &limit])
             .stdin(Stdio::null())

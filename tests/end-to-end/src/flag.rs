@@ -6,6 +6,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use fencedlease_cluster::testing::PATIENCE;
 use fencedlease_wire::lost::LostFlag;
 
 use crate::node_shell::{LIST, NodeShell};
@@ -36,7 +37,7 @@ pub struct FlagWatch(Child);
 
 impl FlagWatch {
     pub(crate) fn begin(node: &NodeShell<'_>, pod_uid: &str, within: Duration) -> Result<Self> {
-        let limit = within.as_secs().max(1).to_string();
+        let limit = (within * PATIENCE).as_secs().max(1).to_string();
         let mut process = node
             .command(&format!("{LIST}{WATCH}"), &[pod_uid, &limit])
             .stdin(Stdio::null())

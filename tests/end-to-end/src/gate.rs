@@ -42,7 +42,7 @@ impl Stage {
         images::hand_over(self.cluster(), &images::FOR_GATES, &Progress::start())?;
         let volume = Volume::make(self)?;
         self.apply_yaml(BACKEND)?;
-        self.kubectl(&["rollout", "status", "deployment/files", "--timeout=60s"])?;
+        self.kubectl(&["rollout", "status", "deployment/files", "--timeout=180s"])?;
         Ok(Gate { stage: self, _volume: volume })
     }
 }
@@ -127,7 +127,7 @@ impl Gate<'_> {
     }
 
     fn until_ready(&self) -> Result<String> {
-        self.stage.kubectl(&["rollout", "status", "statefulset/gate", "--timeout=90s"])
+        self.stage.kubectl(&["rollout", "status", "statefulset/gate", "--timeout=180s"])
     }
 }
 
@@ -141,7 +141,7 @@ pub(crate) fn install(
 ) -> Result<String> {
     let image = images::as_known_to(target, "fencedlease.dev/gate:dev");
     let image = format!("image.repository={},image.tag=dev", image.trim_end_matches(":dev"));
-    let words = ["upgrade", "--install", name, CHART, "--namespace", namespace, "--wait", "--timeout=90s"];
+    let words = ["upgrade", "--install", name, CHART, "--namespace", namespace, "--wait", "--timeout=180s"];
     let mut helm = kubectl.helm(&words);
     for value in values.iter().chain([&image]) {
         helm.args(["--set", value]);

@@ -100,7 +100,7 @@ impl<'a> LateWrite<'a> {
         }
         it.install_gate()?;
         for name in ["database", "files", "network"] {
-            it.run(&["rollout", "status", &format!("deployment/{name}"), "--timeout=90s"])?;
+            it.run(&["rollout", "status", &format!("deployment/{name}"), "--timeout=180s"])?;
         }
         it.make_tables()?;
         let pod =
@@ -139,7 +139,7 @@ impl<'a> LateWrite<'a> {
             },
         });
         self.apply(&maker.to_string())?;
-        self.run(&["wait", "pod/volume", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s"])?;
+        self.run(&["wait", "pod/volume", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=180s"])?;
         let node = self.run(&["get", "pod", "volume", "-o", "jsonpath={.spec.nodeName}"])?;
         let name = format!("{}-fences", self.namespace);
         self.run(&["delete", "persistentvolume", &name, "--ignore-not-found"])?;

@@ -49,7 +49,7 @@ impl<'a> NodeShell<'a> {
         let found = stage.kubectl(&["get", "pod", &pod, "--ignore-not-found", "--output=name"])?;
         if found.trim().is_empty() {
             stage.apply(&manifest(&pod, node))?;
-            stage.kubectl(&["wait", "pod", &pod, "--for=condition=Ready", "--timeout=60s"])?;
+            stage.kubectl(&["wait", "pod", &pod, "--for=condition=Ready", "--timeout=180s"])?;
         }
         Ok(Self { stage, pod })
     }

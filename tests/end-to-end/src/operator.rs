@@ -57,7 +57,7 @@ impl OperatorAway {
             "pod",
             "--selector=app.kubernetes.io/component=operator",
             "--for=delete",
-            "--timeout=60s",
+            "--timeout=180s",
         ];
         run(cluster, &pods)?;
         Ok(away)
@@ -86,7 +86,7 @@ impl Drop for OperatorAway {
 }
 
 fn wait_for_rollout(cluster: &Cluster) -> Result<()> {
-    run(cluster, &["rollout", "status", DEPLOYMENT, "--timeout=120s"]).map(|_| ())
+    run(cluster, &["rollout", "status", DEPLOYMENT, "--timeout=180s"]).map(|_| ())
 }
 
 fn run(cluster: &Cluster, words: &[&str]) -> Result<String> {

@@ -25,7 +25,7 @@ impl Stage {
     /// Starts a Redis behind a fault proxy and waits until it serves.
     pub fn redis_behind_proxy(&self) -> Result<RedisBehindProxy<'_>> {
         self.apply_yaml(MANIFEST)?;
-        self.kubectl(&["rollout", "status", "deployment/redis", "--timeout=60s"])?;
+        self.kubectl(&["rollout", "status", "deployment/redis", "--timeout=180s"])?;
         let pods = self.pods("app=redis")?;
         let pod = pods.first().context("the Deployment redis has no pod")?;
         // Its name and its Service are known to the nodes a moment after the pod is Ready.

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 /// How often a starting server is asked, and how many times.
 const ASK_EVERY: Duration = Duration::from_millis(10);
-const ASKS: u32 = 1000;
+const ASKS: u32 = 3000;
 /// Other programs take free ports as well; another one is tried this often.
 const PORTS: u32 = 5;
 
@@ -58,7 +58,7 @@ pub enum RedisError {
         log: String,
     },
     /// The server did not answer in time.
-    #[error("redis-server did not answer on port {port} within 10 s; its log:\n{log}")]
+    #[error("redis-server did not answer on port {port} within 30 s; its log:\n{log}")]
     Silent {
         /// Where it should listen.
         port: u16,

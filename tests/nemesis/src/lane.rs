@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use fencedlease_faults::{Clients, Direction, Fault as NetFault, FaultProxy, RedisServer};
+use fencedlease_faults::{Clients, Direction, Fault as NetFault, FaultProxy, RedisServer, SHORT_TIMINGS};
 use rustix::process::Signal;
 
 use crate::board::{Board, now};
@@ -211,7 +211,8 @@ impl Lane<'_> {
         let folder = self.stage.folder.join(format!("{}-{run}", self.name));
         let lease = format!("nemesis/{}", self.name);
         let redis = self.proxies[place].address().to_string();
-        let exec = Exec::start(&self.stage.fencedlease, &lease, &redis, run, folder, &workload)?;
+        let exec =
+            Exec::start(&self.stage.fencedlease, &lease, &redis, run, folder, &SHORT_TIMINGS, &workload)?;
         self.places[place] = Some(exec);
         Ok(())
     }

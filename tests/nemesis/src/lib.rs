@@ -11,3 +11,4 @@ pub mod lane;
 pub mod monitor;
 pub mod processes;
 pub mod run;
+pub mod soak;

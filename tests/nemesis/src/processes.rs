@@ -9,7 +9,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use fencedlease_faults::SHORT_TIMINGS;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -57,20 +56,21 @@ pub enum Part {
 // === impl Exec ===
 
 impl Exec {
-    /// Starts one for this lease with a workload, below a folder of its own.
+    /// Starts one for this lease with these timings and a workload, below a folder of its own.
     pub fn start(
         binary: &Path,
         lease: &str,
         redis: &str,
         run: u64,
         folder: PathBuf,
+        timings: &[&str],
         workload: &[String],
     ) -> anyhow::Result<Self> {
         fs::create_dir(&folder)?;
         let log = File::create(folder.join("log"))?;
         let child = Command::new(binary)
             .args(["exec", "--lease", lease, "--redis", redis, "--name", &format!("run-{run}")])
-            .args(SHORT_TIMINGS)
+            .args(timings)
             .args(["--stop-timeout", "5s"])
             .args(["--log-level", "info", "--"])
             .args(workload)

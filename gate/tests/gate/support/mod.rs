@@ -55,13 +55,13 @@ pub(crate) fn unix_ms() -> u64 {
     u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
 }
 
-/// Waits until it is so, for at most ten seconds.
+/// Waits until it is so, for at most half a minute.
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..2000 {
+    for _ in 0..6000 {
         if is_so() {
             return;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    panic!("not within ten seconds: {what}");
+    panic!("not within half a minute: {what}");
 }

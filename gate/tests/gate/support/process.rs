@@ -115,7 +115,7 @@ impl Setup {
             stderr.read_to_string(&mut log).unwrap();
             tell.send(log).unwrap();
         });
-        let log = told.recv_timeout(Duration::from_secs(10));
+        let log = told.recv_timeout(Duration::from_secs(30));
         let _ = child.kill();
         assert!(!child.wait().unwrap().success());
         log.expect("it went on instead of refusing")

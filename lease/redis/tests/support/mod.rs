@@ -12,7 +12,7 @@ use fencedlease_redis::{
 use fencedlease_wire::{Fence, OwnerToken, ResourceName};
 
 /// Long enough for anything that is to work.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// A lease that does not run out during a test.
 pub(crate) const TTL: Duration = Duration::from_mins(1);
 /// The name of the connections.

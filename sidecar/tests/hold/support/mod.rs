@@ -11,7 +11,7 @@ use std::time::Duration;
 use fencedlease_sidecar::clock;
 
 /// How long anything may take before a test gives up. Nothing is asserted to be this fast.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Tries until `found` answers something, and says what was missing if it never does.
 pub(crate) fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {

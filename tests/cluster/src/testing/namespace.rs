@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 
 use super::report::report;
-use super::wait::{Missed, eventually};
+use super::wait::{Missed, PATIENCE, eventually};
 use crate::error::Result;
 use crate::kubectl::Kubectl;
 
@@ -27,7 +27,7 @@ impl TempNamespace {
         let name = unique_name(test);
         kubectl.run(&["create", "namespace", &name])?;
         let made = Self { name, kubectl: kubectl.clone() };
-        let account = ["wait", "--for=create", "serviceaccount/default", "--timeout=30s"];
+        let account = ["wait", "--for=create", "serviceaccount/default", "--timeout=90s"];
         made.run(&account)?;
         Ok(made)
     }
@@ -55,7 +55,7 @@ impl TempNamespace {
         )
     }
 
-    /// Waits until `look` finds something; a missed deadline shows pods, events, FencedLeases and logs.
+    /// Waits until `look` finds something, [`PATIENCE`] times as long if need be; a missed deadline shows pods, events, FencedLeases and logs.
     /// An error of `look` counts as "not yet", and the last one is shown.
     pub fn eventually<T>(
         &self,
@@ -63,7 +63,7 @@ impl TempNamespace {
         what: &str,
         look: impl FnMut() -> Result<Option<T>>,
     ) -> std::result::Result<T, Missed> {
-        eventually(within, what, look, || report(&self.kubectl, &self.name))
+        eventually(within * PATIENCE, what, look, || report(&self.kubectl, &self.name))
     }
 
     fn with_namespace<'a>(&'a self, arguments: &[&'a str]) -> Vec<&'a str> {

@@ -11,6 +11,10 @@ use crate::error::Result;
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 const MOST_PAUSE: Duration = Duration::from_millis(600);
 
+/// How many times longer than a test says its waits on a cluster last at most. What a test says is what a machine at
+/// rest needs; a wait ends when its event comes, so that patience costs nothing, and no promise of time is proven by one.
+pub const PATIENCE: u32 = 3;
+
 /// A deadline that was missed: what was waited for, the last error, and the state of things. Its debug form
 /// is the same text, so that `unwrap` in a test shows it.
 pub struct Missed {

@@ -147,7 +147,7 @@ fn other_values_give_other_objects() -> Result<()> {
 fn helm_test_runs_a_guarded_pod() -> Result<()> {
     let stage = Stage::open("helm-test")?;
     let kubectl = stage.cluster().kubectl();
-    let words = ["test", chart::RELEASE, "--namespace", chart::NAMESPACE, "--timeout=90s"];
+    let words = ["test", chart::RELEASE, "--namespace", chart::NAMESPACE, "--timeout=180s"];
     let printed = run(&mut kubectl.helm(&words))?;
     let suites = printed.matches("Phase:").count();
     assert!(suites > 0 && printed.matches("Succeeded").count() == suites, "{printed}");

@@ -227,7 +227,7 @@ fn a_job_that_completes_releases_and_takes_its_sidecar_along() -> Result<()> {
     let worker = stage.holder("report", seconds(60))?;
     let fence = stage.fence("report")?;
 
-    stage.kubectl(&["wait", "job/report", "--for=condition=complete", "--timeout=60s"])?;
+    stage.kubectl(&["wait", "job/report", "--for=condition=complete", "--timeout=180s"])?;
     let ended = worker.again()?;
     assert_eq!(ended.phase(), "Succeeded");
     assert_eq!(ended.last_end("app")?.map(|end| end.exit_code), Some(0));

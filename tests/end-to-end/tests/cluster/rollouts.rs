@@ -24,13 +24,13 @@ fn a_rollout_of_two_replicas_goes_through() -> Result<()> {
     let redis = stage.redis_behind_proxy()?;
     stage.lease("report", &redis, &short())?;
     stage.start(&two("report"))?;
-    stage.kubectl(&["rollout", "status", "deployment/report", "--timeout=60s"])?;
+    stage.kubectl(&["rollout", "status", "deployment/report", "--timeout=180s"])?;
     let fence = redis.until_written_above(&stage, "report", 0)?;
     let before: Vec<String> = stage.pods("app=report")?.iter().map(|pod| pod.uid().to_owned()).collect();
 
     let began = Instant::now();
     stage.kubectl(&["rollout", "restart", "deployment/report"])?;
-    stage.kubectl(&["rollout", "status", "deployment/report", "--timeout=90s"])?;
+    stage.kubectl(&["rollout", "status", "deployment/report", "--timeout=180s"])?;
     println!("rolled out in {:?}", began.elapsed());
     let after = stage.until_pods("app=report", 2, seconds(30), "both are new and Ready", |pod| {
         pod.is_ready() && !before.iter().any(|uid| uid == pod.uid())
@@ -90,7 +90,7 @@ fn helm_waits_for_an_installation_and_an_upgrade() -> Result<()> {
     workload["spec"]["template"]["metadata"]["labels"]["round"] = "{{ .Values.round }}".into();
     let chart = Chart::write("guarded-report", &[lease, workload])?;
 
-    let upgrade = ["upgrade", "--install", "report", chart.folder()?, "--wait", "--timeout=90s", "--set"];
+    let upgrade = ["upgrade", "--install", "report", chart.folder()?, "--wait", "--timeout=180s", "--set"];
     let installed = Instant::now();
     helm(&stage, &[&upgrade[..], &["round=first"]].concat())?;
     println!("helm --wait: installed in {:?}", installed.elapsed());
@@ -107,7 +107,7 @@ fn helm_waits_for_an_installation_and_an_upgrade() -> Result<()> {
     assert!(second.iter().any(|pod| pod.uid() == holder.uid()));
     redis.journal()?.turns()?;
 
-    helm(&stage, &["uninstall", "report", "--wait", "--timeout=60s"])?;
+    helm(&stage, &["uninstall", "report", "--wait", "--timeout=180s"])?;
     stage.until_no_pods("app=report", seconds(30))?;
     let left = redis.cli(&["KEYS", "fencedlease:v1:*:lease"])?;
     assert_eq!(left.trim(), "", "the lease was to be released");

@@ -80,7 +80,7 @@ fn a_redis_with_certificates_on_both_sides_keeps_a_lease_and_a_foreign_one_is_sa
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "secured"},
         "spec": {"selector": {"app": "secured"}, "ports": [{"port": 6379}]},
     }))?;
-    stage.kubectl(&["rollout", "status", "deployment/secured", "--timeout=60s"])?;
+    stage.kubectl(&["rollout", "status", "deployment/secured", "--timeout=180s"])?;
 
     let address = format!("{host}:6379");
     let identity = json!({"name": "holder"});

@@ -40,7 +40,7 @@ fn the_holders_node_is_drained_under_a_disruption_budget() -> Result<()> {
     }))?;
     let pair = Workload::deployment(app).guarded_by("report").replicas(2).rolling().script(WRITES_JOURNAL);
     stage.start(&pair)?;
-    stage.kubectl(&["rollout", "status", &format!("deployment/{app}"), "--timeout=60s"])?;
+    stage.kubectl(&["rollout", "status", &format!("deployment/{app}"), "--timeout=180s"])?;
     let fence = redis.until_written_above(&stage, "report", 0)?;
     let holder = stage.holder("report", seconds(10))?;
 
@@ -52,7 +52,7 @@ fn the_holders_node_is_drained_under_a_disruption_budget() -> Result<()> {
         "--ignore-daemonsets",
         "--delete-emptydir-data",
         &format!("--pod-selector={selector}"),
-        "--timeout=90s",
+        "--timeout=180s",
     ])?;
     println!("drained in {:?}", began.elapsed());
     assert!(holder.again().map_or(true, |pod| pod.uid() != holder.uid()), "the holder was to be evicted");

@@ -44,7 +44,7 @@ pub(crate) fn redis_behind_proxy(kubectl: &Kubectl, progress: &Progress) -> Resu
     kubectl.run(&["create", "namespace", NAMESPACE])?;
     kubectl.run(&["label", "namespace", NAMESPACE, "pod-security.kubernetes.io/warn=restricted"])?;
     apply(kubectl, REDIS)?;
-    kubectl.run(&["rollout", "status", "deployment/redis", "--namespace", NAMESPACE, "--timeout=60s"])?;
+    kubectl.run(&["rollout", "status", "deployment/redis", "--namespace", NAMESPACE, "--timeout=180s"])?;
     Ok(())
 }
 

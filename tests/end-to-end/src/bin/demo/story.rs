@@ -82,7 +82,7 @@ pub(crate) fn tell_all(kubectl: &Kubectl) -> Result<()> {
 fn refusal(kubectl: &Kubectl) -> Result<()> {
     apply(kubectl, UNGUARDED)?;
     let name = "deployment/forgotten";
-    kubectl.run(&["rollout", "status", name, "--namespace", NAMESPACE, "--timeout=60s"])?;
+    kubectl.run(&["rollout", "status", name, "--namespace", NAMESPACE, "--timeout=180s"])?;
     tell("\n8. Who forgets that guarded and unguarded pods must not run side by side is told so:");
     println!("\n$ kubectl annotate {name} fencedlease.dev/lease=report -n {NAMESPACE}");
     let words = ["annotate", name, "fencedlease.dev/lease=report", "--namespace", NAMESPACE];
