@@ -77,8 +77,9 @@ impl Soak {
             _folder: folder,
             _runtime: runtime,
         };
-        soak.set_round_trip(ROUND_TRIP);
         soak.wait_until_held()?;
+        // Not before: who connects, logs in and acquires needs three round trips within one timeout.
+        soak.set_round_trip(ROUND_TRIP);
         soak.acquired_by = soak.executed()?;
         Ok(soak)
     }
