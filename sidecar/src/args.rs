@@ -27,6 +27,8 @@ pub enum Command {
     WhileActive(WhileActiveArgs),
     /// Outside Kubernetes: run a command while a lease is held, and end it in time.
     Exec(Box<ExecArgs>),
+    /// Print the Redis command that makes a user with the least rights.
+    Acl(AclArgs),
     /// The part of *exec* that keeps the lease.
     #[command(hide = true)]
     ExecHold(HoldArgs),
@@ -74,6 +76,23 @@ pub struct HoldArgs {
     /// Where gates' certificate authorities are mounted: NAME/ca.crt for each gate that has its own.
     #[arg(long, default_value = paths::GATE_TLS_DIR)]
     pub gate_tls_dir: PathBuf,
+}
+
+/// What *acl* is started with.
+#[derive(Debug, clap::Args)]
+pub struct AclArgs {
+    /// The installation's id, from the ConfigMap fencedlease-installation; for leases of *exec* leave it out.
+    #[arg(long, default_value = "exec")]
+    pub installation: String,
+    /// The namespace whose leases the user is for. Without it: all of the installation's.
+    #[arg(long)]
+    pub namespace: Option<String>,
+    /// The user's name. Default: fencedlease-NAMESPACE, or fencedlease.
+    #[arg(long)]
+    pub user: Option<String>,
+    /// The database's number; the user needs a further right if it is not 0.
+    #[arg(long, default_value_t = 0)]
+    pub database: i64,
 }
 
 /// What *guard* is started with.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use fencedlease_sidecar::args::{Args, Command};
-use fencedlease_sidecar::{exec, guard, hold, while_active};
+use fencedlease_sidecar::{acl, exec, guard, hold, while_active};
 use fencedlease_wire::exit;
 
 fn main() -> ExitCode {
@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Command::Guard(args) => guard::run(args),
         Command::WhileActive(args) => while_active::run(&args),
         Command::Exec(args) => exec::run(&args),
+        Command::Acl(args) => acl::run(&args),
         Command::ExecHold(args) => exec::hold(&args),
         Command::ExecGuard(args) => exec::guard(args),
     }

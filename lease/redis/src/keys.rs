@@ -34,6 +34,12 @@ impl LeaseKeys {
             released: key("released"),
         }
     }
+
+    /// What matches the keys and channels of a namespace of an installation, or of all its namespaces, as an ACL has it.
+    pub(crate) fn pattern(installation: &str, namespace: Option<&str>) -> String {
+        let namespace = namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        format!("fencedlease:v1:{{{installation}/{namespace}*}}:*")
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod error;
 mod keys;
 mod outcome;
 pub mod reply;
+mod rights;
 mod script;
 mod tls;
 
@@ -21,5 +22,6 @@ pub use error::{CallError, Refusal};
 pub use keys::LeaseKeys;
 pub use outcome::renewal_outcome;
 pub use reply::{AcquireReply, Inspection, ReleaseReply, RenewReply, Sequence};
+pub use rights::{COMMANDS, Rights};
 pub use script::{Acquire, Release, Renew};
 pub use tls::{Identity, Tls, TlsError};

@@ -18,7 +18,7 @@ use fencedlease_faults::{Clients, Direction, Fault, FaultProxy, RedisServer};
 use fencedlease_redis::agent::{Answer, Call, Hint, Notice, Order, Request, serve};
 use fencedlease_redis::{
     Acquire, AcquireReply, CallError, CredentialFuture, CredentialProvider, Credentials, Place, Refusal,
-    ReleaseReply, RenewReply,
+    ReleaseReply, RenewReply, Rights,
 };
 use support::{CLIENT_NAME, Held, PATIENCE, TTL, acquire, client, fence, hold, keys, place, until, user};
 use tokio::io::copy_bidirectional;
@@ -299,6 +299,32 @@ async fn a_user_without_a_right_to_the_channel_still_holds() {
     let outcome = agent.outcome().await;
     let expected = ReleaseReply::Released { listeners: None };
     assert!(matches!(outcome, (1, Answer::Release(Ok(reply))) if reply == expected), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_user_with_the_least_rights_hears_of_releases_for_as_long_as_it_listens() {
+    let server = RedisServer::start().unwrap();
+    let rights = Rights::new("c1", Some("shop"), 0).unwrap().rules();
+    let mut words = vec!["ACL", "SETUSER", "exact", "reset", "on", ">secret"];
+    words.extend(rights.iter().map(String::as_str));
+    server.cli(&words).unwrap();
+    server.cli(&["CONFIG", "RESETSTAT"]).unwrap();
+    let mut agent = Agent::start(support::place_as(server.address().to_string(), user("exact", "secret")));
+    agent.listen(true);
+    assert_eq!(agent.hint().await, Hint::Listening);
+    until("a sign of life was asked for", async || {
+        server.cli(&["INFO", "commandstats"]).unwrap().contains("cmdstat_ping:")
+    })
+    .await;
+    let held = agent.hold("report-0").await;
+    agent.call(1, PATIENCE, Request::Release(held.release(true)));
+    let told = [agent.notice().await, agent.notice().await];
+    assert!(told.iter().any(|it| matches!(it, Notice::Hint(Hint::Released))), "{told:?}");
+    assert_eq!(server.cli(&["ACL", "LOG"]).unwrap(), "");
+    server.cli(&["ACL", "SETUSER", "exact", "-subscribe"]).unwrap();
+    agent.listen(false);
+    agent.listen(true);
+    until("a refusal", async || server.cli(&["ACL", "LOG"]).unwrap().contains("subscribe")).await;
 }
 
 /// Credentials that somebody changes.

@@ -314,29 +314,6 @@ async fn a_missing_right_to_publish_undoes_nothing() {
 }
 
 #[tokio::test]
-async fn a_user_with_exactly_the_rights_that_the_scripts_need_can_do_it_all() {
-    let server = RedisServer::start().unwrap();
-    let mut rules = vec!["ACL", "SETUSER", "exact", "reset", "on", ">secret", "~fencedlease:v1:*"];
-    rules.push("&fencedlease:v1:*");
-    let commands = ["eval", "get", "set", "incr", "del", "exists", "pttl", "pexpire", "time", "publish"];
-    let commands: Vec<String> = commands.iter().map(|command| format!("+{command}")).collect();
-    rules.extend(commands.iter().map(String::as_str));
-    server.cli(&rules).unwrap();
-    let mut client = Client::new(place_as(server.address().to_string(), user("exact", "secret")));
-    let held = hold(&mut client, "report-0").await;
-    client.renew(&held.renew(), PATIENCE).await.unwrap();
-    assert!(client.inspect(PATIENCE).await.unwrap().held);
-    let reply = client.release(&held.release(true), PATIENCE).await.unwrap();
-    assert_eq!(reply, ReleaseReply::Released { listeners: Some(0) });
-    assert!(hold(&mut client, "report-0").await.clean);
-    // The connection's name is the only thing that it may do without.
-    let log = server.cli(&["ACL", "LOG"]).unwrap();
-    let lines: Vec<&str> = log.lines().collect();
-    let denied = lines.windows(2).filter(|pair| pair[0] == "object").map(|pair| pair[1]);
-    assert_eq!(denied.collect::<Vec<_>>(), ["client|setname"]);
-}
-
-#[tokio::test]
 async fn inspecting_tells_everything_but_the_token_and_changes_nothing() {
     let server = RedisServer::start().unwrap();
     let mut client = client(&server);

@@ -19,9 +19,8 @@ fn a_healthy_holder_is_warned_and_ended_and_another_follows() -> Result<()> {
     stage.lease("report", &redis, &spec)?;
     stage.start(&Workload::deployment("report").guarded_by("report").replicas(2).script(WRITES_JOURNAL))?;
     let holder = stage.holder("report", seconds(60))?;
-    stage.until_standbys("report", 1, seconds(60))?;
     let fence = stage.fence("report")?;
-
+    // At once: its minute has begun.
     let death = holder.watch_death("app", seconds(90))?;
     let stream = ["curl", "-sSN", "--unix-socket", "/run/fencedlease/lease.sock", "http://lease/v1/events"];
     let mut listener = holder.exec_command("app", &stream).stdout(Stdio::piped()).spawn()?;
@@ -29,6 +28,7 @@ fn a_healthy_holder_is_warned_and_ended_and_another_follows() -> Result<()> {
         anyhow::bail!("the holder does not hold");
     };
     assert!(max_hold_remaining_ms <= 60_000, "{max_hold_remaining_ms} ms remain");
+    stage.until_standbys("report", 1, seconds(40))?;
 
     death.seen()?;
     let next = stage.holder_above("report", fence, seconds(30))?;
