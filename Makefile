@@ -26,7 +26,12 @@ help: ## Print this
 demo: rust space ## Show a holder cut off, killed and replaced, and its late write refused, on a real Kubernetes here
 	cargo run --locked --quiet -p fencedlease-end-to-end --bin demo
 
-test: check programs local applications end-to-end ## Everything: check, tests with a real Redis, tests on a real Kubernetes
+# The last two wait more than they compute, so they wait together; what the first says comes when both have ended.
+test: check programs local ## Everything: check, tests with a real Redis, tests on a real Kubernetes
+	cargo test --locked --no-run -p fencedlease-client-tests
+	@said="$(CARGO_TARGET_DIR)/applications.log"; $(MAKE) --no-print-directory applications >"$$said" 2>&1 & applications=$$!; \
+		$(MAKE) --no-print-directory end-to-end; cluster=$$?; \
+		wait $$applications; result=$$?; cat "$$said"; exit $$((cluster + result))
 
 check: rust space ## The fast part: format, lints, unit tests, generated files, arrows between the parts
 	cargo fmt --all --check
