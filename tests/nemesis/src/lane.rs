@@ -127,7 +127,9 @@ impl Lane<'_> {
             }
         };
         let run = self.run_at(holder);
-        self.no_new_runs = false;
+        if self.has_acquired_since_taken_away(run) {
+            self.no_new_runs = false;
+        }
         if before != 0 {
             self.stage.handovers.fetch_add(1, Ordering::SeqCst);
         }
@@ -317,7 +319,7 @@ impl Lane<'_> {
             self.look()?;
         }
         if fault == Fault::RedisEmptied {
-            self.redis.cli(&["FLUSHALL"])?;
+            self.flush()?;
             return Ok(true);
         }
         let attached = self.monitor.attached();
@@ -331,6 +333,31 @@ impl Lane<'_> {
             self.net(place, NetFault::Pass);
         }
         Ok(true)
+    }
+
+    /// Whether the run's lease is younger than the last loss of data. One that is older may be stamping still, and a
+    /// run that starts while nobody has acquired anew hears of no fence at all.
+    fn has_acquired_since_taken_away(&self, run: u64) -> bool {
+        let executed = self.monitor.executed();
+        let since = executed.iter().rev().take_while(|it| !matches!(it, Executed::TakenAway { .. }));
+        since.into_iter().any(|it| matches!(it, Executed::Acquired { run: acquired, .. } if *acquired == run))
+    }
+
+    /// Empties Redis, and waits until that has been read in Redis's order.
+    fn flush(&self) -> anyhow::Result<()> {
+        let taken = |executed: &[Executed]| {
+            executed.iter().filter(|it| matches!(it, Executed::TakenAway { .. })).count()
+        };
+        let before = taken(&self.monitor.executed());
+        self.redis.cli(&["FLUSHALL"])?;
+        let until = now() + STUCK_MS * MS;
+        while taken(&self.monitor.executed()) == before {
+            if now() > until {
+                bail!("{}: MONITOR does not tell of FLUSHALL", self.name);
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(())
     }
 
     fn wait_attached(&self, times: u64) -> anyhow::Result<()> {
@@ -351,18 +378,7 @@ impl Lane<'_> {
             history.said.insert(exec.run, exec.said());
         }
         // The last of them have been killed. A mark in Redis's order: all before it has been read when it has.
-        let taken = |executed: &[Executed]| {
-            executed.iter().filter(|it| matches!(it, Executed::TakenAway { .. })).count()
-        };
-        let before = taken(&self.monitor.executed());
-        self.redis.cli(&["FLUSHALL"])?;
-        let until = now() + STUCK_MS * MS;
-        while taken(&self.monitor.executed()) == before {
-            if now() > until {
-                bail!("{}: MONITOR does not end", self.name);
-            }
-            thread::sleep(LOOK);
-        }
+        self.flush()?;
         history.ttl = u64::try_from(TTL.as_nanos()).unwrap_or(u64::MAX);
         history.redis = self.monitor.executed();
         for run in 1..self.next_run {
